@@ -100,8 +100,9 @@ static const struct command {
 	{ "unpin", HELP_BUILD "...", "let gc evict pinned builds again", 1, -1, ctl_unpin,
 	  HELP_ID "Examples:\n"
 		  "  bidctl unpin /usr/bin/ls\n" },
-	{ "quarantine", "[list|restore|drop [NAME...]]", "list, restore or drop wrong files", 0, -1, ctl_quarantine,
+	{ "quarantine", "[list|show|restore|drop [NAME...]]", "list, show, restore or drop wrong files", 0, -1, ctl_quarantine,
 	  "list prints the time, the size, the build-id that the file carries, and its name.\n"
+	  "show prints the path too, and the reason if restore would refuse the file.\n"
 	  "restore adds a file under that build-id.\n\n"
 	  "Examples:\n"
 	  "  bidctl quarantine\n"

@@ -64,7 +64,7 @@ def case_wrong_usage_is_refused(env):
             (["offline", "onn"], "'onn' - did you mean 'on'?"),
             (["get", ID_ONE, "debuginof"], "'debuginof' - did you mean 'debuginfo'?"),
             (["list", "--by=siez"], "'siez' - did you mean 'size'?"),
-            (["quarantine", "keep"], "list, restore, drop: 'keep'"),
+            (["quarantine", "keep"], "list, show, restore, drop: 'keep'"),
             (["list", "--color=red"], "'red'"),
             (["verify", "--repair", "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["verify", "--repair", "--url=gopher://x"], "'gopher://x'"),
@@ -444,7 +444,7 @@ def case_doctor_names_a_url_that_is_no_debuginfod(env):
         plain.shutdown()
 
 
-def case_quarantine_is_listed_restored_and_dropped(env):
+def case_quarantine_is_listed_shown_restored_and_dropped(env):
     assert env.rows("quarantine") == [] and env.on_store("quarantine", "list").stdout == ""
     place = env.store / ".bidfs" / "quarantine"
     place.mkdir(parents=True)
@@ -454,6 +454,8 @@ def case_quarantine_is_listed_restored_and_dropped(env):
     assert [(row["name"], row["id"]) for row in env.rows("quarantine")] == [(names[0], ID_ONE), (names[1], None)]
     rows = [line.split("\t")[2:] for line in env.on_store("quarantine").stdout.splitlines()]
     assert rows == [[ID_ONE, names[0]], ["-", names[1]]], rows
+    rows = [line.split("\t")[2:] for line in env.on_store("quarantine", "show", *names).stdout.splitlines()]
+    assert rows == [[ID_ONE, "-", f"{place}/{names[0]}"], ["-", "not an ELF file", f"{place}/{names[1]}"]], rows
     done = env.on_store("quarantine", "restore", "--dry-run", names[0])
     assert done.stdout.startswith(f"would be restored\t{names[0]}\n"), done
     env.one_error("quarantine", "restore", "--dry-run", names[1], status=REFUSED, has="not an ELF file")
@@ -465,7 +467,7 @@ def case_quarantine_is_listed_restored_and_dropped(env):
     (place / "inner").mkdir()
     for path in (place / "inner/kept", place.parent / "kept"):
         shutil.copy(env.far, path)
-    for verb in ("drop", "restore"):
+    for verb in ("drop", "restore", "show"):
         for name in ("inner/kept", "../kept", "..", "no-such"):
             assert name in env.on_store("quarantine", verb, name, status=REFUSED).stderr
     assert (place / "inner/kept").exists() and (place.parent / "kept").exists() and ID_FAR not in env.on_store("list").stdout
