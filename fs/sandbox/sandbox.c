@@ -20,8 +20,59 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "sandbox/landlock.h"
 #include "sandbox/syscalls.h"
+
+/*
+ * landlock(7), of which the C library has no functions, and Debian 12 a header of Linux 6.1: include/uapi/linux/landlock.h, with
+ * the version of Landlock after each newer name.
+ */
+enum {
+	FS_EXECUTE = 1 << 0,
+	FS_WRITE_FILE = 1 << 1,
+	FS_READ_FILE = 1 << 2,
+	FS_READ_DIR = 1 << 3,
+	FS_REMOVE_DIR = 1 << 4,
+	FS_REMOVE_FILE = 1 << 5,
+	FS_MAKE_CHAR = 1 << 6,
+	FS_MAKE_DIR = 1 << 7,
+	FS_MAKE_REG = 1 << 8,
+	FS_MAKE_SOCK = 1 << 9,
+	FS_MAKE_FIFO = 1 << 10,
+	FS_MAKE_BLOCK = 1 << 11,
+	FS_MAKE_SYM = 1 << 12,
+	FS_REFER = 1 << 13, /* 2 */
+	FS_TRUNCATE = 1 << 14, /* 3 */
+	FS_IOCTL_DEV = 1 << 15, /* 5 */
+
+	NET_BIND_TCP = 1 << 0, /* 4 */
+	NET_CONNECT_TCP = 1 << 1, /* 4 */
+
+	SCOPE_ABSTRACT_UNIX_SOCKET = 1 << 0, /* 6 */
+	SCOPE_SIGNAL = 1 << 1, /* 6 */
+
+	FS_OF_VERSION_2 = (FS_REFER << 1) - 1,
+	FS_OF_FILES = FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
+
+	CREATE_RULESET_VERSION = 1 << 0,
+	RULE_PATH_BENEATH = 1,
+
+	/* the sets that a rule here has */
+	ALLOW_READ = FS_READ_FILE | FS_READ_DIR,
+	ALLOW_WRITE = FS_WRITE_FILE | FS_TRUNCATE,
+	ALLOW_CHANGE = FS_REMOVE_DIR | FS_REMOVE_FILE | FS_MAKE_DIR | FS_MAKE_REG | FS_MAKE_SYM | FS_REFER,
+};
+
+/* An older kernel accepts the longer structure if the unknown rest is zero. */
+struct ruleset_attributes {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net; /* 4 */
+	uint64_t scoped; /* 6 */
+};
+
+struct path_beneath_attributes {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
 
 struct bid_sandbox {
 	bool by_syscalls; /* seccomp is available */
@@ -66,16 +117,26 @@ static void add_reason(struct bid_sandbox *sandbox, const char *reason)
 	snprintf(sandbox->reason + len, sizeof(sandbox->reason) - len, "%s%s", len ? "; " : "", reason);
 }
 
-static int allow_fd(const struct bid_sandbox *sandbox, int fd, unsigned access)
+/* Allow the bits @access to the file, or to all files below the directory, at @fd. A later mount on it is not covered. */
+static int allow_fd(const struct bid_sandbox *sandbox, int fd, uint64_t access)
 {
-	int r = bid_landlock_allow(sandbox->ruleset, fd, access);
+	struct path_beneath_attributes rule = { .allowed_access = access, .parent_fd = fd };
+	struct stat st;
 
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= FS_OF_FILES;
+	if (sandbox->version < 3)
+		rule.allowed_access &= ~(uint64_t)FS_TRUNCATE;
+	if (syscall(SYS_landlock_add_rule, sandbox->ruleset, RULE_PATH_BENEATH, &rule, 0) == 0)
+		return 0;
 	/* pipes and the like are not restricted */
-	return r == -EBADFD ? 0 : r;
+	return errno == EBADFD ? 0 : -errno;
 }
 
 /* Allow @access to @path, if it exists. */
-static int allow_path(const struct bid_sandbox *sandbox, const char *path, unsigned access)
+static int allow_path(const struct bid_sandbox *sandbox, const char *path, uint64_t access)
 {
 	bid_auto_fd int fd = open(path, O_PATH | O_CLOEXEC);
 
@@ -92,13 +153,13 @@ static int allow_file(const struct bid_sandbox *sandbox, const char *path)
 
 	if (!copy)
 		return -ENOMEM;
-	r = allow_path(sandbox, path, BID_LANDLOCK_READ);
+	r = allow_path(sandbox, path, ALLOW_READ);
 	dir = dirname(copy);
 	if (r < 0 || strcmp(dir, "/") == 0 || stat(dir, &st) < 0)
 		return r;
 	if (home && stat(home, &homes) == 0 && homes.st_dev == st.st_dev && homes.st_ino == st.st_ino)
 		return 0;
-	return allow_path(sandbox, dir, BID_LANDLOCK_READ);
+	return allow_path(sandbox, dir, ALLOW_READ);
 }
 
 static bool is_empty(int dir)
@@ -125,8 +186,8 @@ static int allow_tree(const struct bid_sandbox *sandbox, const char *path)
 	bid_auto_fd int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
 	if (fd >= 0 && !is_empty(fd))
-		return allow_fd(sandbox, fd, BID_LANDLOCK_READ);
-	return allow_path(sandbox, "/", BID_LANDLOCK_READ);
+		return allow_fd(sandbox, fd, ALLOW_READ);
+	return allow_path(sandbox, "/", ALLOW_READ);
 }
 
 static int allow_for_servers(void *user, const char *path, bool tree)
@@ -145,14 +206,14 @@ static int allow_system(const struct bid_sandbox *sandbox)
 	int r = dl_iterate_phdr(allow_library, (void *)sandbox);
 
 	for (size_t i = 0; i < sizeof(system_paths) / sizeof(system_paths[0]) && r == 0; i++)
-		r = allow_path(sandbox, system_paths[i], BID_LANDLOCK_READ);
+		r = allow_path(sandbox, system_paths[i], ALLOW_READ);
 	if (r == 0)
-		r = allow_path(sandbox, "/proc/self/exe", BID_LANDLOCK_READ);
+		r = allow_path(sandbox, "/proc/self/exe", ALLOW_READ);
 	if (r == 0)
-		r = allow_path(sandbox, "/dev/null", BID_LANDLOCK_READ | BID_LANDLOCK_WRITE);
+		r = allow_path(sandbox, "/dev/null", ALLOW_READ | ALLOW_WRITE);
 #ifdef __SANITIZE_ADDRESS__ /* the sanitizer reads files of its options at the end */
 	if (r == 0)
-		r = allow_path(sandbox, "/", BID_LANDLOCK_READ);
+		r = allow_path(sandbox, "/", ALLOW_READ);
 #endif
 	return r;
 }
@@ -191,8 +252,8 @@ static int allow_owners(struct bid_sandbox *sandbox, const struct bid_options *o
 static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store)
 {
 	/* with passthrough the kernel opens executables for readers by the rules of the daemon */
-	unsigned served = BID_LANDLOCK_READ | (sandbox->passthrough ? BID_LANDLOCK_EXECUTE : 0);
-	unsigned change = bid_store_writable(store) ? BID_LANDLOCK_WRITE | BID_LANDLOCK_CHANGE : 0;
+	uint64_t served = ALLOW_READ | (sandbox->passthrough ? FS_EXECUTE : 0);
+	uint64_t change = bid_store_writable(store) ? ALLOW_WRITE | ALLOW_CHANGE : 0;
 	int r = allow_path(sandbox, bid_store_path(store), served | change);
 	for (char **lower = options->lowers; lower && *lower && r == 0; lower++) {
 		char path[PATH_MAX];
@@ -206,14 +267,37 @@ static int allow_stores(const struct bid_sandbox *sandbox, const struct bid_opti
 	return r;
 }
 
+/*
+ * Make a ruleset that allows no files, no TCP ports to listen on or, without servers, to connect to, no signals to other processes,
+ * and no abstract sockets of theirs, as far as the kernel supports that. Returns the version of Landlock; -EOPNOTSUPP if it is
+ * switched off, -ENOSYS if there is none, or version 1, which forbids all links between directories.
+ */
+static int make_ruleset(struct bid_sandbox *sandbox)
+{
+	struct ruleset_attributes attributes = { .handled_access_fs = FS_OF_VERSION_2 };
+	long version = syscall(SYS_landlock_create_ruleset, NULL, 0, CREATE_RULESET_VERSION);
+
+	if (version < 2)
+		return version < 0 ? -errno : -ENOSYS;
+	if (version >= 3)
+		attributes.handled_access_fs |= FS_TRUNCATE;
+	if (version >= 4)
+		attributes.handled_access_net = sandbox->network ? NET_BIND_TCP : NET_BIND_TCP | NET_CONNECT_TCP;
+	if (version >= 5)
+		attributes.handled_access_fs |= FS_IOCTL_DEV;
+	if (version >= 6)
+		attributes.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
+	/* the descriptor is close-on-exec */
+	sandbox->ruleset = (int)syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
+	return sandbox->ruleset < 0 ? -errno : (int)version;
+}
+
 static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_options *options, struct bid_store *store,
 			    const struct bid_servers *servers)
 {
-	int r = sandbox->version = bid_landlock_version();
+	int r = make_ruleset(sandbox);
 
-	if (r >= 0)
-		r = bid_landlock_new(sandbox->version, sandbox->network, &sandbox->ruleset);
-	if (r == -ENOSYS || (r < 0 && sandbox->version >= 0)) {
+	if (r == -ENOSYS) {
 		add_reason(sandbox, "the landlock of the kernel does not allow links (needs Linux 5.19)");
 		return 0;
 	}
@@ -221,6 +305,7 @@ static int prepare_landlock(struct bid_sandbox *sandbox, const struct bid_option
 		add_reason(sandbox, "landlock is switched off in this kernel (see 'lsm=' of its command line)");
 		return 0;
 	}
+	sandbox->version = r;
 	r = allow_stores(sandbox, options, store);
 	if (r == 0)
 		r = allow_system(sandbox);
@@ -305,11 +390,11 @@ static int restrict_process(struct bid_sandbox *sandbox)
 
 	/* the daemon forked since bid_sandbox_new() */
 	if (sandbox->ruleset >= 0)
-		r = allow_path(sandbox, "/proc/self", BID_LANDLOCK_READ);
+		r = allow_path(sandbox, "/proc/self", ALLOW_READ);
 	if (r == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		r = -errno;
-	if (r == 0 && sandbox->ruleset >= 0)
-		r = bid_landlock_enter(sandbox->ruleset);
+	if (r == 0 && sandbox->ruleset >= 0 && syscall(SYS_landlock_restrict_self, sandbox->ruleset, 0) < 0)
+		r = -errno;
 	if (r == 0)
 		r = drop_capabilities(sandbox->passthrough);
 	if (r == 0 && sandbox->by_syscalls)
