@@ -41,7 +41,7 @@ static int emit_artifact(const struct tree_listing *listing, const char *name, c
 	return emit_artifact_twice(listing, name, NULL, id, kind);
 }
 
-/* Emit @name as LOOKUP sees it, so that a listing agrees with LOOKUP. */
+/* Emit @name as LOOKUP sees it, so that a listing agrees with LOOKUP. A listed source or section exists. */
 static int emit_name(const struct tree_listing *listing, const char *name)
 {
 	struct bid_node node;
@@ -49,7 +49,7 @@ static int emit_name(const struct tree_listing *listing, const char *name)
 
 	if (r < 0)
 		return r == -ENOMEM ? r : 0; /* removed meanwhile */
-	if (node.type == BID_NODE_FILE)
+	if (node.type == BID_NODE_FILE && !node.subpath)
 		r = emit_artifact(listing, name, &node.id, node.kind);
 	else
 		r = listing->fn(listing->user, name, &node);
@@ -210,24 +210,9 @@ static int list_part(const struct tree_listing *listing)
 	return list_path(&part);
 }
 
-/* Emit a name that exists. */
-static int emit_here(void *user, const char *name)
+static int emit_section(void *user, const char *name)
 {
-	const struct tree_listing *listing = user;
-	struct bid_node node;
-	int r = bid_tree_lookup(listing->tree, listing->dir, name, &node, NULL);
-
-	/* a second look would cut the section out */
-	if (r < 0)
-		return r == -ENOMEM ? r : 0;
-	r = listing->fn(listing->user, name, &node);
-	bid_node_release(&node);
-	return r;
-}
-
-static int emit_source(void *user, const char *name, enum bid_entry entry)
-{
-	return emit_here(user, name);
+	return emit_name(user, name);
 }
 
 unsigned bid_tree_parts(const struct bid_node *node)
@@ -259,9 +244,9 @@ int bid_tree_list(const struct bid_tree *tree, const struct bid_node *node, unsi
 		r = list_in_path_id(&listing);
 		return r == 0 ? list_part(&listing) : r;
 	case BID_NODE_SECTIONS:
-		return bid_store_each_section(tree->store, &node->id, emit_here, &listing);
+		return bid_store_each_section(tree->store, &node->id, emit_section, &listing);
 	case BID_NODE_SOURCES:
-		return bid_store_each_source_in(tree->store, &node->id, bid_node_path(node), emit_source, &listing);
+		return bid_store_each_source_in(tree->store, &node->id, bid_node_path(node), emit_entry, &listing);
 	case BID_NODE_META:
 		for (size_t i = 0; i < BID_COUNT(bid_names_meta) && r == 0; i++)
 			r = emit_name(&listing, bid_names_meta[i].name);
