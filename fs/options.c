@@ -11,6 +11,7 @@
 #include <bid/version.h>
 
 #include "api/default_stores.h"
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/did_you_mean.h"
 #include "base/log.h"
@@ -145,35 +146,11 @@ static int set_bytes(const char *option, const char *value, uint64_t *ret_bytes)
 	return -EINVAL;
 }
 
-/* Append a copy of @string to the NULL-terminated array @array. */
-static int append_string(char ***array, const char *string)
-{
-	size_t n = 0;
-	char **larger;
-
-	while (*array && (*array)[n])
-		n++;
-	larger = realloc(*array, (n + 2) * sizeof(*larger));
-	if (!larger)
-		return -ENOMEM;
-	*array = larger;
-	larger[n] = strdup(string);
-	larger[n + 1] = NULL;
-	return larger[n] ? 0 : -ENOMEM;
-}
-
-static void free_strings(char **array)
-{
-	for (char **string = array; string && *string; string++)
-		free(*string);
-	free(array);
-}
-
 static int add_url(struct bid_options *options, const char *url)
 {
 	if (bid_servers_check(url) < 0)
 		return -EINVAL;
-	return append_string(&options->urls, url);
+	return bid_strings_append(&options->urls, strdup(url));
 }
 
 static int add_kernel(struct bid_options *options, const char *option)
@@ -244,7 +221,7 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	if (strcmp(name, "url") == 0)
 		return add_url(options, value);
 	if (strcmp(name, "lower") == 0)
-		return append_string(&options->lowers, value);
+		return bid_strings_append(&options->lowers, strdup(value));
 	if (strcmp(name, "links") == 0)
 		return bid_path_append_real(&options->links, "option 'links'", value);
 	if (!option)
@@ -382,7 +359,7 @@ static int imply_cache(struct bid_options *options)
 		n++;
 	if (options->allow_other || !bid_store_implies_cache((const char *const *)options->lowers, n))
 		return 0;
-	return append_string(&options->lowers, BID_LOWER_DEBUGINFOD);
+	return bid_strings_append(&options->lowers, strdup(BID_LOWER_DEBUGINFOD));
 }
 
 static int copy_path(char *to, const char *path)
@@ -500,8 +477,8 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 
 void bid_options_release(struct bid_options *options)
 {
-	free_strings(options->urls);
-	free_strings(options->lowers);
-	free_strings(options->links);
+	bid_strings_free(options->urls);
+	bid_strings_free(options->lowers);
+	bid_strings_free(options->links);
 	free(options->kernel);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Arrays that grow at their end, by doubling. */
+/* Arrays that grow at their end. */
 #ifndef BID_BASE_ARRAY_H
 #define BID_BASE_ARRAY_H
 
@@ -26,5 +26,14 @@ void *bid_array_reserved(void *array, size_t n, size_t more, size_t *room, size_
 
 /* For one more. */
 #define bid_array_grow(array, n, room) bid_array_reserve(array, n, 1, room)
+
+/*
+ * Append @string, for free(3), to *@strings, a NULL-terminated array or NULL. @string may be NULL, of a failed allocation. Returns
+ * 0, or -ENOMEM after @string was freed.
+ */
+int bid_strings_append(char ***strings, char *string);
+
+/* Free the array and its strings. @strings may be NULL. */
+void bid_strings_free(char **strings);
 
 #endif

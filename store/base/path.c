@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 
@@ -80,30 +81,17 @@ int bid_path_open_linked(int root, const char *name, int flags, const char *cons
 	return r < 0 ? -errno : r;
 }
 
-static int append_real(char ***dirs, const char *dir)
-{
-	char **longer;
-	size_t n = 0;
-
-	while (*dirs && (*dirs)[n])
-		n++;
-	longer = reallocarray(*dirs, n + 2, sizeof(*longer));
-	if (!longer)
-		return -ENOMEM;
-	*dirs = longer;
-	longer[n + 1] = NULL;
-	longer[n] = realpath(dir, NULL);
-	return longer[n] ? 0 : -errno;
-}
-
 int bid_path_append_real(char ***dirs, const char *option, const char *value)
 {
 	bid_auto_free char *copy = strdup(value);
 	char *rest = copy, *dir = copy;
 	int r = copy ? 0 : -ENOMEM;
 
-	while (r == 0 && (dir = strsep(&rest, ":")))
-		r = append_real(dirs, dir);
+	while (r == 0 && (dir = strsep(&rest, ":"))) {
+		char *real = realpath(dir, NULL);
+
+		r = real ? bid_strings_append(dirs, real) : -errno;
+	}
 	if (r < 0)
 		bid_error_about(dir ? dir : value, r, "%s: %s: '%s'", option, strerror(-r), dir ? dir : value);
 	return r < 0 ? -EINVAL : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Links of open files in /proc: proc_pid_fd(5). */
+/* Paths of open files, by /proc (proc_pid_fd(5)), and paths through permitted links. */
 #ifndef BID_BASE_PATH_H
 #define BID_BASE_PATH_H
 
@@ -27,8 +27,8 @@ int bid_path_of(int fd, char *ret_path, size_t size);
 int bid_path_open_linked(int root, const char *name, int flags, const char *const *dirs);
 
 /*
- * Append the real paths of the directories in @value, with ':' between them, to *@dirs, a NULL-terminated array or NULL. The array
- * and its strings are for free(3). Returns 0, or -EINVAL after an error message with @option as its subject.
+ * Append the real paths of the directories in @value, with ':' between them, to *@dirs, as bid_strings_append().
+ * Returns 0, or -EINVAL after an error message with @option as its subject.
  */
 int bid_path_append_real(char ***dirs, const char *option, const char *value);
 

@@ -54,12 +54,29 @@ static void test_failed_growth_keeps_the_array(void **state)
 	free(words);
 }
 
+static void test_appended_strings_end_with_null(void **state)
+{
+	char **strings = NULL;
+
+	assert_int_equal(bid_strings_append(&strings, NULL), -ENOMEM);
+	assert_null(strings);
+	assert_int_equal(bid_strings_append(&strings, strdup("a")), 0);
+	assert_int_equal(bid_strings_append(&strings, strdup("b")), 0);
+	assert_int_equal(bid_strings_append(&strings, NULL), -ENOMEM);
+	assert_string_equal(strings[0], "a");
+	assert_string_equal(strings[1], "b");
+	assert_null(strings[2]);
+	bid_strings_free(strings);
+	bid_strings_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_growth_by_one_keeps_elements),
 		cmocka_unit_test(test_growth_by_many_keeps_elements),
 		cmocka_unit_test(test_failed_growth_keeps_the_array),
+		cmocka_unit_test(test_appended_strings_end_with_null),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
