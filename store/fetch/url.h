@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* URLs of servers. bid_url_normalise() parses a URL; its result is suitable for libcurl, and for an appended path. */
+/*
+ * URLs of servers:
+ *
+ *   bid_url_behind_policy()	"ima:enforcing URL" of DEBUGINFOD_URLS
+ *   bid_url_normalise()	the URL of a server: for libcurl, and for an appended path
+ *     bid_url_for_request()	... the URL of an artifact, by HTTP
+ *     bid_url_tree_path()	... the directory of a file:// URL
+ */
 #ifndef BID_FETCH_URL_H
 #define BID_FETCH_URL_H
 
@@ -16,7 +23,7 @@
  */
 int bid_url_normalise(const char *url, char **ret_url);
 
-/* Returns the URL in @text, "ima:enforcing URL", "ima:ignore URL" or a URL, and sets *@ret_enforcing, which may be NULL. */
+/* Return the URL in @text, "ima:enforcing URL", "ima:ignore URL" or a URL, and set *@ret_enforcing, which may be NULL. */
 const char *bid_url_behind_policy(const char *text, bool *ret_enforcing);
 
 /* Is @url a file:// URL? */

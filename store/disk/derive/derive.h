@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Derived artifacts: from other artifacts of the same id. derived.h has their files. */
+/*
+ * Derived artifacts, from other artifacts of the same id. derived.h has their files.
+ *
+ *   bid_store_find()		by the kind of the request (find_or_derive.c):
+ *     bid_section_find()	a section
+ *     bid_find_unstripped()	an unstripped file
+ *     bid_find_unpacked()	any other kind: the stored file
+ *     bid_derive()		without one
+ */
 #ifndef BID_DISK_DERIVE_H
 #define BID_DISK_DERIVE_H
 
@@ -13,9 +21,7 @@
  */
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/* Compressed modules: a lookup leaves them as they are, and cannot see their id. */
-
-/* As bid_find_stored(), but unpack a compressed module, once, and check its id. */
+/* As bid_find_stored(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
 int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
 /* Replace the compressed @file, found in @store for @request, by its content; release it on failure. Errors as bid_store_find(). */

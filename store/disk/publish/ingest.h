@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A file on its way into the store, in steps, for callers that add many:
+ * A file on its way into the store, in the steps of bid_store_add(), for callers that add many:
  *
- *   bid_ingest_begin()	open and examine
- *   bid_ingest_store()	publish
+ *   bid_ingest_begin()	both of:
+ *     bid_ingest_open()
+ *     bid_ingest_examine()
+ *   bid_ingest_vdso()		a vDSO, else
+ *   bid_ingest_store()	any file: publish it
  *   bid_ingest_release()	in any case
+ *
+ * A content key takes bid_ingest_open(), bid_ingest_fill() and bid_ingest_release().
  */
 #ifndef BID_DISK_INGEST_H
 #define BID_DISK_INGEST_H
@@ -41,10 +46,10 @@ struct bid_ingest {
 /* Open and examine the file of @add. Errors as bid_store_add(); in any case the caller calls bid_ingest_release(). */
 int bid_ingest_begin(struct bid_store *store, const struct bid_add *add, struct bid_ingest *ingest);
 
-/* As bid_ingest_begin(), without the examination. */
+/* The first half of bid_ingest_begin(), without the store. */
 int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest);
 
-/* Only the second half. */
+/* The second half. */
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
 /*

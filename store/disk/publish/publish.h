@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Publishing a checked artifact under its names, for transactions, additions and derivations. */
+/*
+ * The names of an artifact, for transactions, additions and derivations:
+ *
+ *   bid_publish_examine()	is the whole file the artifact?
+ *   bid_publish_where()	choose the object directory
+ *   bid_publish_instead()	link the file there, and in place of a wrong one; then perf's link:
+ *     bid_publish()
+ *     bid_publish_make_way()	after -EEXIST, before another attempt
+ */
 #ifndef BID_DISK_PUBLISH_H
 #define BID_DISK_PUBLISH_H
 
