@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Hostile stores (row R15): no file outside of the store is opened or changed, every listing is well-formed, a scan and a check
+ * Hostile stores: no file outside of the store is opened or changed, every listing is well-formed, a scan and a check
  * end, faults are counted and never served, and correct files are served.
  *
  *	hostile-trees [--trees=N] [--seed=N] [--make=DIRECTORY]

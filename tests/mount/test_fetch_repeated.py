@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Faults of servers, a few times each; with BIDFS_FULL=1 in the numbers of the requirements (R2, R3, R5 to R9, R12)."""
+"""Faults of servers, a few times each; with BIDFS_FULL=1 in the numbers of a release."""
 import contextlib
 import errno
 import itertools

@@ -47,7 +47,7 @@ def test_open_file_survives_removal_and_eviction(mount, mode, store, workdir, lo
 
 @every_mode
 def test_file_changed_in_place_is_not_served(mount, mode, store, workdir):
-    """A file is changed in place while open (row R17), and a valid copy appears elsewhere: a new open gets the copy."""
+    """A file is changed in place while open, and a valid copy appears elsewhere: a new open gets the copy."""
     program, other = programs.small(workdir / "app", 1), programs.small(workdir / "other", 2)
     right, wrong = program.read(), bytearray(program.read())
     wrong[right.index(bytes.fromhex(program.id))] ^= 0xff

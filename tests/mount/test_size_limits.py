@@ -213,7 +213,7 @@ def fetch_often(mnt, ids, right, seed, times):
 
 
 def test_quota_holds_under_load(mount, mode, faults, workdir, store):
-    """The builds are five times the quota, with many readers and downloads (row R14): all bytes are right, and the quota holds."""
+    """The builds are five times the quota, with many readers and downloads: all bytes are right, and the quota holds."""
     build = programs.small(workdir / "one", 1, f"-DBALLAST={SIZE}")
     server = faults()
     right = {}

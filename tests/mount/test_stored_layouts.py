@@ -169,7 +169,7 @@ def plant(store, workdir, victim):
 
 
 def test_hostile_store_opens_nothing_outside(mount, mode, store, workdir):
-    """A store full of foreign entries (row R15): nothing outside of it is opened, and valid builds are found."""
+    """A store full of foreign entries: nothing outside of it is opened, and valid builds are found."""
     victim = programs.small(workdir / "app")
     programs.into_store(store, victim.id, "/usr/bin/app", victim.path)
     planted = plant(store, workdir, victim)

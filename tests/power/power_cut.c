@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Power cuts in the middle of additions (single, in batches, by scans, and of perf's unsynced files), downloads, removals and
- * evictions (row R25): the file system on a loop image is shut down (ioctl, nothing flushed), unmounted, and mounted again as after
+ * evictions: the file system on a loop image is shut down (ioctl, nothing flushed), unmounted, and mounted again as after
  * a crash.
  *
  *	power-cut FSTYPE [--cuts=N] [--seed=N] [--without-fsync | --without-syncfs | --without-known | --without-write-back]

@@ -41,7 +41,7 @@ def case_second_build_with_other_bytes_is_known(env):
 
 
 def case_privileged_file_is_copied_without_privileges(env):
-    """Privileged and private files are copied without privileges, and so are files that cannot be linked (row R16)."""
+    """Privileged and private files are copied without privileges, and so are files that cannot be linked."""
     need(os.geteuid() == 0, "needs root, for files that give rights")
     tree = env.home / "tree"
     tree.mkdir()
@@ -261,7 +261,7 @@ def restless(env, tree, builds):
 
 
 def case_changing_files_are_added_whole_or_refused(env):
-    """Files appear, disappear, grow and are replaced during the additions (row R17)."""
+    """Files appear, disappear, grow and are replaced during the additions."""
     tree, ids = system_tree(env, 10)
     builds = {ID_ONE: [env.one.read_bytes()], ID_TWO: [env.two.read_bytes()]}
     for number in range(2):

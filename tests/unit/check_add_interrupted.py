@@ -145,7 +145,7 @@ def case_ignored_signal_ends_nothing(env):
 
 
 def case_full_disk_is_an_error_without_torn_files(env):
-    """The store fills up during an addition (row R13): an error, no torn file, and all reported files are stored."""
+    """The store fills up during an addition: an error, no torn file, and all reported files are stored."""
     tree, ids = system_tree(env, 40)
     script = ('mount -t tmpfs -o size=2m tmpfs "$1"; status=0; "$2" -s "$1" --verbose add --link=copy "$3" || status=$?; '
               'for file in $(find "$1" -name elf); do '

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Compare the build-ids of libbid with those of readelf -n, file and perf, over each ELF file below a directory (row R32).
+"""Compare the build-ids of libbid with those of readelf -n, file and perf, over each ELF file below a directory.
 
 usage: check_system_ids.py IDENTIFY DIRECTORY...
 

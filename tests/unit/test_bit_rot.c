@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Rot (row R30): every flipped bit under a digest is found, and damaged records do no harm. */
+/* Rot: every flipped bit under a digest is found, and damaged records do no harm. */
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A file hard-linked into the store is edited in place, again and again (row R17): no id ever has another's file. */
+/* A file hard-linked into the store is edited in place, again and again: no id ever has another's file. */
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A disk that fails (row R13): the n-th system call of an operation on a store returns an error, for every n, one error each.
+ * A disk that fails: the n-th system call of an operation on a store returns an error, for every n, one error each.
  * The operation may fail then; the store may not be wrong after it, and nothing may be left behind.
  */
 #include "store_fixture.h"
