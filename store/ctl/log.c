@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/eviction_log.h"
+#include "api/event_log.h"
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "base/json.h"

@@ -16,7 +16,7 @@
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/digest.h"
-#include "disk/eviction_log.h"
+#include "disk/event_log.h"
 #include "disk/find.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -278,7 +278,7 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
 		return r;
-	bid_eviction_log_note_eviction(store, request, candidate->size, candidates->why);
+	bid_event_log_eviction(store, request, candidate->size, candidates->why);
 	if (candidate->kept)
 		return 0;
 	emptied = r == 0 && !request->subpath;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The events that a store still knows of. */
-#ifndef BID_API_EVICTION_LOG_H
-#define BID_API_EVICTION_LOG_H
+#ifndef BID_API_EVENT_LOG_H
+#define BID_API_EVENT_LOG_H
 
 #include "api/store.h"
 
