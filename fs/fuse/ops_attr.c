@@ -31,7 +31,7 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 			bid_reply_attr(req, inode, &file.st, BID_TTL_STORE);
 		return;
 	}
-	artifact = bid_node_request(&inode->node);
+	artifact = bid_node_artifact(&inode->node);
 	if (inode->node.type != BID_NODE_FILE) {
 		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
 		return;
@@ -103,24 +103,24 @@ static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 /* Set mode and times of a published file, as programs that copy a cache do. The bytes of an id do not change. */
 static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
 {
-	struct bid_request request = bid_node_request(&inode->node);
-	mode_t modes = bid_fs_file_mode(fs) & (request.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
+	struct bid_request artifact = bid_node_artifact(&inode->node);
+	mode_t modes = bid_fs_file_mode(fs) & (artifact.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
 	struct bid_file file = BID_FILE_NONE;
 	struct stat wanted = *attr;
 	int r;
 
 	if (inode->node.type != BID_NODE_FILE || to_set & FUSE_SET_ATTR_SIZE)
 		return -EPERM;
-	r = bid_store_find(fs->store, &request, &file);
+	r = bid_store_find(fs->store, &artifact, &file);
 	if (r < 0)
 		return r;
 	wanted.st_mode = (file.st.st_mode & ~modes) | (attr->st_mode & modes);
-	request.kind = file.kind;
+	artifact.kind = file.kind;
 	if ((to_set & FUSE_SET_ATTR_UID && attr->st_uid != file.st.st_uid) ||
 	    (to_set & FUSE_SET_ATTR_GID && attr->st_gid != file.st.st_gid)) {
 		r = -EPERM;
 	} else if (!is_set(&file.st, &wanted, to_set)) {
-		r = bid_store_has_alone(fs->store, &request, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
+		r = bid_store_has_alone(fs->store, &artifact, &file.st) ? set_file(file.fd, &wanted, to_set, ALLPERMS) : -EPERM;
 	}
 	bid_file_release(&file);
 	return r;

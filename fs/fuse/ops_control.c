@@ -11,30 +11,30 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-/* Parse @text: "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". The caller releases @ret_request. */
-static int parse_request(const char *text, struct bid_request *ret_request)
+/* Parse @text: "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". The caller releases @ret_artifact. */
+static int parse_artifact(const char *text, struct bid_request *ret_artifact)
 {
 	const char *name = strchrnul(text, '/');
-	struct bid_request request = { .kind = BID_KIND_NONE };
+	struct bid_request artifact = { .kind = BID_KIND_NONE };
 	struct bid_subpath *subpath = NULL;
-	int r = bid_id_parse(text, (size_t)(name - text), &request.id);
+	int r = bid_id_parse(text, (size_t)(name - text), &artifact.id);
 
 	if (r < 0)
 		return r;
 	if (strncmp(name, "/source/", strlen("/source/")) == 0) {
-		request.kind = BID_KIND_SOURCE;
+		artifact.kind = BID_KIND_SOURCE;
 		r = bid_subpath_source(name + strlen("/source"), &subpath);
 	} else if (strncmp(name, "/section/", strlen("/section/")) == 0) {
-		request.kind = BID_KIND_SECTION;
+		artifact.kind = BID_KIND_SECTION;
 		r = bid_subpath_section(name + strlen("/section/"), &subpath);
 	} else if (*name) {
-		request.kind = bid_kind_parse(name + 1);
-		r = bid_kind_fetchable(request.kind) ? 0 : -EINVAL;
+		artifact.kind = bid_kind_parse(name + 1);
+		r = bid_kind_fetchable(artifact.kind) ? 0 : -EINVAL;
 	}
 	if (r < 0)
 		return r;
-	request.subpath = subpath;
-	*ret_request = request;
+	artifact.subpath = subpath;
+	*ret_artifact = artifact;
 	return 0;
 }
 
@@ -42,22 +42,22 @@ static int parse_request(const char *text, struct bid_request *ret_request)
  * Drop the negative cache entry of @text; with @accept, also its first-seen digest. The kernel caches a negative entry for a
  * second.
  */
-static int refresh_request(struct bid_fs *fs, const char *text, bool accept)
+static int refresh_named(struct bid_fs *fs, const char *text, bool accept)
 {
-	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
-	int r = parse_request(text, &request);
+	bid_cleanup(bid_request_release) struct bid_request artifact = { .kind = BID_KIND_NONE };
+	int r = parse_artifact(text, &artifact);
 
-	return r < 0 ? r : bid_broker_refresh(fs->broker, &request, accept);
+	return r < 0 ? r : bid_broker_refresh(fs->broker, &artifact, accept);
 }
 
 static int refresh_artifact(struct bid_fs *fs, const char *value)
 {
-	return refresh_request(fs, value, false);
+	return refresh_named(fs, value, false);
 }
 
 static int accept_other_bytes(struct bid_fs *fs, const char *value)
 {
-	return refresh_request(fs, value, true);
+	return refresh_named(fs, value, true);
 }
 
 static int set_offline(struct bid_fs *fs, const char *value)

@@ -119,7 +119,7 @@ static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const str
 static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_request(child) };
+	struct bid_pending pending = { .artifact = bid_node_artifact(child) };
 	struct stat st;
 
 	if (bid_stat_unopened(fs, child, &st) == 0)

@@ -235,7 +235,7 @@ static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, boo
 static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	bid_auto_fd int own = -1;
 	struct stat st = { 0 };
 	struct bid_fd *fd;
@@ -263,7 +263,7 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_request(&inode->node), .inode = *inode, .fi = *fi };
+	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
 	struct bid_fd *fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
 

@@ -77,7 +77,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = {
-		.artifact = bid_node_request(&inode->node),
+		.artifact = bid_node_artifact(&inode->node),
 		.inode = *inode,
 		.size = size,
 		.offset = offset,

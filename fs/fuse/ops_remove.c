@@ -22,12 +22,12 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 /* Unlink the file of @node in the directory @path, or derived definitions, which are in no directory. */
 static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
 {
-	struct bid_request request = bid_node_request(node);
+	struct bid_request artifact = bid_node_artifact(node);
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_unlink(fs->store, &request, path);
+	int r = bid_store_unlink(fs->store, &artifact, path);
 
 	if (r == -ENOENT && node->kind == BID_KIND_PROBES)
-		r = bid_store_find(fs->store, &request, &file);
+		r = bid_store_find(fs->store, &artifact, &file);
 	bid_file_release(&file);
 	if (r == 0 && node->kind == BID_KIND_PROBES)
 		r = bid_whiteouts_add(&fs->probe_whiteouts, &node->id);

@@ -229,33 +229,33 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 }
 
 /* Find the published file by id. The store keeps a separate debug file as debuginfo, whatever its name. */
-static int find_published(struct bid_fs *fs, struct bid_request request, struct bid_file *ret_file)
+static int find_published(struct bid_fs *fs, struct bid_request artifact, struct bid_file *ret_file)
 {
-	int r = bid_store_find(fs->store, &request, ret_file);
+	int r = bid_store_find(fs->store, &artifact, ret_file);
 
-	if (r != -ENOENT || request.kind != BID_KIND_ELF)
+	if (r != -ENOENT || artifact.kind != BID_KIND_ELF)
 		return r;
-	request.kind = BID_KIND_DEBUGINFO;
-	return bid_store_find(fs->store, &request, ret_file);
+	artifact.kind = BID_KIND_DEBUGINFO;
+	return bid_store_find(fs->store, &artifact, ret_file);
 }
 
 /*
  * Answer with the published file. It may be elsewhere than in @to, as of a short id that perf pads with zeros: after perf removes
  * the build it looks at the name in @to again, and takes a cached entry for its copy.
  */
-static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_request *request)
+static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_request *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct fuse_entry_param entry;
-	struct bid_node node = { .type = BID_NODE_FILE, .id = request->id };
+	struct bid_node node = { .type = BID_NODE_FILE, .id = artifact->id };
 	struct bid_file file = BID_FILE_NONE;
-	bool here = parent && bid_store_find_in(fs->store, bid_node_path(&parent->node), request, &file) == 0 && !file.stripped;
+	bool here = parent && bid_store_find_in(fs->store, bid_node_path(&parent->node), artifact, &file) == 0 && !file.stripped;
 	int r = 0;
 
 	if (!here) {
 		bid_file_release(&file);
-		r = find_published(fs, *request, &file);
+		r = find_published(fs, *artifact, &file);
 	}
 	if (r < 0) {
 		fuse_reply_err(req, -r);
@@ -274,13 +274,13 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_requ
 
 /* Publish @tmpfile as @name in the directory @to. As bid_tmpfile_publish(). */
 static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
-		      struct bid_request *ret_request)
+		      struct bid_request *ret_artifact)
 {
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_id id;
 	int r = parent ? bid_tree_dir_id(&parent->node, &id) : -ESTALE;
 
-	return r < 0 ? r : bid_tmpfile_publish(fs->tmpfiles, tmpfile, &id, bid_node_path(&parent->node), name, ret_request);
+	return r < 0 ? r : bid_tmpfile_publish(fs->tmpfiles, tmpfile, &id, bid_node_path(&parent->node), name, ret_artifact);
 }
 
 void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *name)
@@ -288,7 +288,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_tmpfile *tmpfile = NULL;
-	struct bid_request request;
+	struct bid_request artifact;
 	int r = -ESTALE;
 
 	if (inode && inode->node.type == BID_NODE_TMPFILE)
@@ -296,11 +296,11 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	else if (inode)
 		r = -EXDEV; /* a program copies, as from another file system */
 	if (tmpfile)
-		r = publish_in(fs, to, name, tmpfile, &request);
+		r = publish_in(fs, to, name, tmpfile, &artifact);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		reply_published(req, to, &request);
+		reply_published(req, to, &artifact);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
@@ -313,11 +313,11 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	struct bid_tmpfile *tmpfile = from ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&from->node, buf), name) : NULL;
 	/* the kernel has looked for the new name */
 	bool known = !(flags & ~RENAME_NOREPLACE);
-	struct bid_request request;
+	struct bid_request artifact;
 	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
 
 	if (tmpfile && known)
-		r = publish_in(fs, to, new_name, tmpfile, &request);
+		r = publish_in(fs, to, new_name, tmpfile, &artifact);
 	if (r == 0)
 		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);

@@ -171,7 +171,7 @@ static void set_readers(struct stat *st, const struct stat *from)
 
 /* Check that the file of @fd is still the artifact. @stat_data and @last are of the last check. */
 static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
-		    const struct stat *last, const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+		    const struct stat *last, const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stat_data now;
@@ -187,11 +187,11 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 	if (r < 0)
 		return r;
 	/* a text belongs to its name; an ELF file carries its id */
-	if (file.st.st_nlink == 0 && !bid_kind_is_elf(request->kind))
+	if (file.st.st_nlink == 0 && !bid_kind_is_elf(artifact->kind))
 		return -ENOENT;
 	if (!same) {
 		now = bid_stat_data_of(&file.st);
-		r = bid_store_recheck(store, request, &file);
+		r = bid_store_recheck(store, artifact, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&cache->lock);
@@ -209,7 +209,7 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 }
 
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				const struct bid_request *request, struct stat *ret_stat, bool *ret_same)
+				const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
 	struct bid_fd *fd;
@@ -229,7 +229,7 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 	pthread_mutex_unlock(&cache->lock);
 	if (!fd)
 		return NULL;
-	if (check_fd(cache, store, fd, &stat_data, &last, request, ret_stat, ret_same) == 0)
+	if (check_fd(cache, store, fd, &stat_data, &last, artifact, ret_stat, ret_same) == 0)
 		return fd;
 	drop_fd(cache, fd);
 	bid_fd_cache_put(cache, fd);

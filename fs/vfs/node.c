@@ -13,7 +13,7 @@ void bid_node_release(struct bid_node *node)
 	node->subpath = NULL;
 }
 
-struct bid_request bid_node_request(const struct bid_node *node)
+struct bid_request bid_node_artifact(const struct bid_node *node)
 {
 	return (struct bid_request){ .id = node->id, .kind = node->kind, .subpath = node->subpath };
 }

@@ -322,12 +322,12 @@ static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 	return r;
 }
 
-static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_request *request,
+static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_request *artifact,
 			   const char *dir)
 {
-	if (request->kind == BID_KIND_PROBES)
-		return publish_probes(tmpfiles, tmpfile, &request->id, dir);
-	return bid_txn_commit_as(tmpfile->txn, request, dir);
+	if (artifact->kind == BID_KIND_PROBES)
+		return publish_probes(tmpfiles, tmpfile, &artifact->id, dir);
+	return bid_txn_commit_as(tmpfile->txn, artifact, dir);
 }
 
 static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
@@ -336,29 +336,29 @@ static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const 
 }
 
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
-			const char *name, struct bid_request *ret_request)
+			const char *name, struct bid_request *ret_artifact)
 {
-	struct bid_request request = { .id = *id, .kind = bid_tree_kind(name) };
+	struct bid_request artifact = { .id = *id, .kind = bid_tree_kind(name) };
 	int r;
 
-	if (bid_tree_is_temporary(dir) || request.kind == BID_KIND_NONE)
+	if (bid_tree_is_temporary(dir) || artifact.kind == BID_KIND_NONE)
 		return -EXDEV;
-	r = publish_tmpfile(tmpfiles, tmpfile, &request, dir);
+	r = publish_tmpfile(tmpfiles, tmpfile, &artifact, dir);
 	if (r < 0 && r != -ESTALE)
 		log_error(tmpfile, dir, name, r);
 	if (r == 0)
-		*ret_request = request;
+		*ret_artifact = artifact;
 	return r;
 }
 
 /* Publish @tmpfile under its own name. -ESTALE without one. */
 static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
-	struct bid_request request = { .id = tmpfile->id, .kind = tmpfile->kind };
+	struct bid_request artifact = { .id = tmpfile->id, .kind = tmpfile->kind };
 	int r = -ESTALE;
 
 	if (has_name(tmpfiles, tmpfile))
-		r = publish_tmpfile(tmpfiles, tmpfile, &request, tmpfile->dir);
+		r = publish_tmpfile(tmpfiles, tmpfile, &artifact, tmpfile->dir);
 	if (r == 0)
 		bid_tmpfile_unname(tmpfiles, tmpfile);
 	return r;
