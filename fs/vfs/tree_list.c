@@ -17,28 +17,17 @@ struct tree_listing {
 	void *user;
 };
 
-/*
- * Emit the artifact as the kind of its file, if the store has it. An unstripped file has two names, @name and @second, which may
- * be NULL.
- */
-static int emit_artifact_twice(const struct tree_listing *listing, const char *name, const char *second, const struct bid_id *id,
-			       enum bid_kind kind)
+/* Emit the artifact as the kind of its file, if the store has it: an unstripped file is one file with two names. */
+static int emit_artifact(const struct tree_listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
-	int r;
 
 	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
 		return 0;
 	node.kind = file.kind;
 	bid_file_release(&file);
-	r = listing->fn(listing->user, name, &node);
-	return r == 0 && second ? listing->fn(listing->user, second, &node) : r;
-}
-
-static int emit_artifact(const struct tree_listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
-{
-	return emit_artifact_twice(listing, name, NULL, id, kind);
+	return listing->fn(listing->user, name, &node);
 }
 
 /* Emit @name as LOOKUP sees it, so that a listing agrees with LOOKUP. A listed source or section exists. */
@@ -170,8 +159,10 @@ static int list_artifacts(const struct tree_listing *listing)
 		enum bid_kind kind = (enum bid_kind)i;
 
 		if (may_have(kinds, kind))
-			r = emit_artifact_twice(listing, bid_kind_name(kind), kind == BID_KIND_ELF ? "executable" : NULL, id, kind);
+			r = emit_artifact(listing, bid_kind_name(kind), id, kind);
 	}
+	if (r == 0 && kinds > 0 && kinds & 1 << BID_KIND_ELF)
+		r = emit_artifact(listing, "executable", id, BID_KIND_ELF);
 	if (r == 0 && kinds > 0)
 		r = emit_artifact(listing, bid_kind_name(BID_KIND_UNSTRIPPED), id, BID_KIND_UNSTRIPPED);
 	if (r == 0)
