@@ -158,11 +158,12 @@ static int list_artifacts(const struct tree_listing *listing)
 	for (int i = BID_KIND_NONE + 1; kinds > 0 && i < BID_KIND_COUNT && r == 0; i++) {
 		enum bid_kind kind = (enum bid_kind)i;
 
-		if (may_have(kinds, kind))
-			r = emit_artifact(listing, bid_kind_name(kind), id, kind);
+		if (!may_have(kinds, kind))
+			continue;
+		r = emit_artifact(listing, bid_kind_name(kind), id, kind);
+		if (r == 0 && kind == BID_KIND_ELF)
+			r = emit_artifact(listing, "executable", id, kind);
 	}
-	if (r == 0 && kinds > 0 && kinds & 1 << BID_KIND_ELF)
-		r = emit_artifact(listing, "executable", id, BID_KIND_ELF);
 	if (r == 0 && kinds > 0)
 		r = emit_artifact(listing, bid_kind_name(BID_KIND_UNSTRIPPED), id, BID_KIND_UNSTRIPPED);
 	if (r == 0)
