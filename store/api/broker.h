@@ -19,9 +19,6 @@
 
 struct bid_broker;
 
-/* As hedge_ms: ask one server after the other. */
-#define BID_HEDGE_NEVER UINT32_MAX
-
 struct bid_broker_config {
 	unsigned wait_ms; /* the longest a caller waits for a download; 0 is for ever */
 	uint64_t max_size; /* refuse larger artifacts; 0 means no limit */

@@ -696,7 +696,6 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->job.download = download;
 	download->machine.max_parallel = 1;
 	download->fallback.answer = -EINPROGRESS;
-	download->machine.hedges = broker->config.hedge_ms != BID_HEDGE_NEVER;
 	download->window_timer = (struct bid_timer){ .expire = expire_window_timer, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
 	download->refs = 1;

@@ -130,7 +130,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (!under_way)
 			break;
 		candidate->state = BID_ATTEMPT_BODY;
-		if (machine->hedges && is_undecided(machine))
+		if (is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
 	case BID_EVENT_LOOP:
@@ -188,7 +188,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 
 static enum bid_hedge hedge_of(const struct bid_machine *machine, enum bid_machine_event event, bool starts)
 {
-	if (!machine->hedges || !is_undecided(machine))
+	if (!is_undecided(machine))
 		return BID_HEDGE_STOP;
 	if (event == BID_EVENT_HEAD)
 		return BID_HEDGE_AFTER_HEAD;

@@ -82,7 +82,6 @@ struct bid_candidate {
 
 struct bid_machine {
 	enum bid_download_state state;
-	bool hedges; /* further candidates start until one is chosen */
 	bool unwanted; /* no waiter is left, and no earlier one may return */
 	unsigned fallbacks; /* other downloads that may follow the last candidate */
 	bool in_fallback; /* a fallback is in flight */

@@ -21,6 +21,7 @@
 #define LARGE (300 * 1024)
 
 #define PATIENCE_MS 20000 /* limit of each wait, after which the test fails */
+#define HEDGE_NEVER UINT32_MAX /* as hedge_ms: 49 days */
 
 struct call;
 struct held_server;

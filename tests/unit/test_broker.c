@@ -256,7 +256,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 	struct call *call;
 	unsigned asked;
 
-	fixture_broker(fixture, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = BID_HEDGE_NEVER });
+	fixture_broker(fixture, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = HEDGE_NEVER });
 	held = fixture_held(fixture, "held");
 	memory = fixture_memory(fixture, "memory");
 	held->outcome = BID_OUTCOME_TOO_LARGE;

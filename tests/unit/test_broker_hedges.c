@@ -45,7 +45,7 @@ static struct call *race_from_headers(struct fixture *fixture, struct held_serve
 static void wait_for_race_with(struct fixture *fixture, struct held_server *held)
 {
 	held_wait(held, 1);
-	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
+	fixture_hedge_ms(fixture, HEDGE_NEVER);
 }
 
 static bool is_preferred(struct fixture *fixture, size_t server)
@@ -85,7 +85,7 @@ static void test_silent_server_is_hedged(void **state)
 
 	/* the server that delivered last is preferred */
 	assert_true(is_preferred(fixture, 1));
-	fixture_hedge_ms(fixture, BID_HEDGE_NEVER);
+	fixture_hedge_ms(fixture, HEDGE_NEVER);
 	assert_int_equal(fetch(fixture, &other, NULL), 0);
 	assert_int_equal(first->asked, 1);
 }

@@ -22,7 +22,7 @@ struct rig {
 
 static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt_state first)
 {
-	*rig = (struct rig){ .machine = { .state = state, .hedges = true, .max_parallel = 1, .n = N } };
+	*rig = (struct rig){ .machine = { .state = state, .max_parallel = 1, .n = N } };
 	rig->machine.candidates = rig->candidates;
 	rig->candidates[0].state = first;
 }
