@@ -15,7 +15,7 @@
 #include "broker/download.h"
 
 /* Under the lock. */
-static enum bid_attempt_state state_of(const struct bid_attempt *attempt)
+static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
 {
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
@@ -308,7 +308,7 @@ static void make_room(struct bid_attempt *attempt)
 	struct bid_server *server = attempt->from->server;
 
 	/* done() follows */
-	if (state_of(attempt) == BID_ATTEMPT_STOPPED) {
+	if (state_of(attempt) == BID_CANDIDATE_STOPPED) {
 		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 		return;
 	}
@@ -317,7 +317,7 @@ static void make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (state_of(attempt) == BID_ATTEMPT_DECIDING || state_of(attempt) == BID_ATTEMPT_LEAVING)
+	if (state_of(attempt) == BID_CANDIDATE_DECIDING || state_of(attempt) == BID_CANDIDATE_LEAVING)
 		queue_done(attempt);
 	else
 		server->ops->resume(server, attempt);

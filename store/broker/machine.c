@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/machine.h"
 
-static bool has(const struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to)
+static bool has(const struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to)
 {
 	for (size_t i = 0; i < machine->n; i++)
 		if (machine->candidates[i].state >= from && machine->candidates[i].state <= to)
@@ -9,28 +9,28 @@ static bool has(const struct bid_machine *machine, enum bid_attempt_state from, 
 	return false;
 }
 
-static bool is_under_way(enum bid_attempt_state state)
+static bool is_under_way(enum bid_candidate_state state)
 {
-	return state >= BID_ATTEMPT_QUEUED && state <= BID_ATTEMPT_CHOSEN;
+	return state >= BID_CANDIDATE_QUEUED && state <= BID_CANDIDATE_CHOSEN;
 }
 
 bool bid_machine_is_cancellable(const struct bid_machine *machine)
 {
 	/* a complete body is committed for the next reader */
-	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_DECIDING, BID_ATTEMPT_DECIDING);
+	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_CANDIDATE_DECIDING, BID_CANDIDATE_DECIDING);
 }
 
 bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate)
 {
 	/* a complete response counts, even from a cancelled attempt; but not after the end */
-	return machine->candidates[candidate].state == BID_ATTEMPT_DECIDING &&
+	return machine->candidates[candidate].state == BID_CANDIDATE_DECIDING &&
 	       (machine->state == BID_DOWNLOAD_RUNNING || machine->state == BID_DOWNLOAD_TIMED_OUT);
 }
 
 /* Is no candidate chosen? Then a further one may start. */
 static bool is_undecided(const struct bid_machine *machine)
 {
-	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_ATTEMPT_CHOSEN, BID_ATTEMPT_DECIDING);
+	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_CANDIDATE_CHOSEN, BID_CANDIDATE_DECIDING);
 }
 
 static unsigned count_parallel(const struct bid_machine *machine)
@@ -45,19 +45,19 @@ static unsigned count_parallel(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state <= BID_ATTEMPT_OVERTAKEN)
+		if (machine->candidates[i].state <= BID_CANDIDATE_OVERTAKEN)
 			return i;
 	return BID_NO_CANDIDATE;
 }
 
 static void stop(struct bid_machine *machine, size_t i, struct bid_actions *actions)
 {
-	machine->candidates[i].state = BID_ATTEMPT_STOPPED;
+	machine->candidates[i].state = BID_CANDIDATE_STOPPED;
 	actions->cancel |= UINT64_C(1) << i;
 }
 
 /* Stop all attempts in the states @from to @to, except @but. */
-static void stop_all(struct bid_machine *machine, enum bid_attempt_state from, enum bid_attempt_state to, size_t but,
+static void stop_all(struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to, size_t but,
 		     struct bid_actions *actions)
 {
 	for (size_t i = 0; i < machine->n; i++)
@@ -69,7 +69,7 @@ static void leave(struct bid_machine *machine, enum bid_download_state state, st
 {
 	machine->state = state;
 	actions->cancel_fallback = machine->in_fallback;
-	stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, BID_NO_CANDIDATE, actions);
+	stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
 static void take_of_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
@@ -88,11 +88,11 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_TIMEOUT:
-		if (bid_machine_is_cancellable(machine) && !has(machine, BID_ATTEMPT_SENT, BID_ATTEMPT_CHOSEN))
+		if (bid_machine_is_cancellable(machine) && !has(machine, BID_CANDIDATE_SENT, BID_CANDIDATE_CHOSEN))
 			leave(machine, BID_DOWNLOAD_TIMED_OUT, actions);
 		break;
 	case BID_EVENT_OFFLINE:
-		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_QUEUED, BID_NO_CANDIDATE, actions);
+		stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_QUEUED, BID_NO_CANDIDATE, actions);
 		break;
 	case BID_EVENT_RESULT:
 		leave(machine, BID_DOWNLOAD_ENDED, actions);
@@ -112,24 +112,24 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 
 	switch (event) {
 	case BID_EVENT_SENT:
-		if (candidate->state == BID_ATTEMPT_QUEUED)
-			candidate->state = BID_ATTEMPT_SENT;
+		if (candidate->state == BID_CANDIDATE_QUEUED)
+			candidate->state = BID_CANDIDATE_SENT;
 		break;
 	case BID_EVENT_HEAD:
 		if (under_way)
-			candidate->state = BID_ATTEMPT_BODY;
+			candidate->state = BID_CANDIDATE_BODY;
 		break;
 	case BID_EVENT_VERIFIED:
 		if (!under_way)
 			break;
-		candidate->state = BID_ATTEMPT_CHOSEN;
-		stop_all(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_CHOSEN, i, actions);
+		candidate->state = BID_CANDIDATE_CHOSEN;
+		stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, i, actions);
 		break;
 	case BID_EVENT_BROKE_OFF:
 		candidate->broken = true;
 		if (!under_way)
 			break;
-		candidate->state = BID_ATTEMPT_BODY;
+		candidate->state = BID_CANDIDATE_BODY;
 		if (is_undecided(machine))
 			machine->max_parallel = count_parallel(machine) + 1;
 		break;
@@ -138,22 +138,22 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 			stop(machine, i, actions);
 		break;
 	case BID_EVENT_RESPONSE:
-		if (under_way || candidate->state == BID_ATTEMPT_STOPPED)
-			candidate->state = BID_ATTEMPT_DECIDING;
+		if (under_way || candidate->state == BID_CANDIDATE_STOPPED)
+			candidate->state = BID_CANDIDATE_DECIDING;
 		break;
 	case BID_EVENT_NO_RESPONSE:
 		/* the server cancelled by itself: a response like any other */
 		if (under_way)
-			candidate->state = BID_ATTEMPT_DECIDING;
-		else if (candidate->state == BID_ATTEMPT_STOPPED)
-			candidate->state = BID_ATTEMPT_LEAVING;
+			candidate->state = BID_CANDIDATE_DECIDING;
+		else if (candidate->state == BID_CANDIDATE_STOPPED)
+			candidate->state = BID_CANDIDATE_LEAVING;
 		break;
 	case BID_EVENT_REPORTED:
 	case BID_EVENT_SKIPPED:
-		candidate->state = BID_ATTEMPT_OVER;
+		candidate->state = BID_CANDIDATE_OVER;
 		break;
 	case BID_EVENT_LEFT:
-		candidate->state = candidate->broken ? BID_ATTEMPT_BROKEN : BID_ATTEMPT_OVERTAKEN;
+		candidate->state = candidate->broken ? BID_CANDIDATE_BROKEN : BID_CANDIDATE_OVERTAKEN;
 		break;
 	default:
 		break;
@@ -163,7 +163,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 /* Choose the next start, or the end. */
 static void choose(struct bid_machine *machine, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_ATTEMPT_QUEUED, BID_ATTEMPT_LEAVING) || machine->in_fallback;
+	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_LEAVING) || machine->in_fallback;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
@@ -173,7 +173,7 @@ static void choose(struct bid_machine *machine, struct bid_actions *actions)
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
 		leave(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
-		machine->candidates[next].state = BID_ATTEMPT_QUEUED;
+		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;
 	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0) {
 		machine->fallbacks--;

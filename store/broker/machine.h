@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States of a download and of its attempts, as a pure function from an event to actions, without a thread, lock, clock or network.
+ * States of a download and of its candidates, as a pure function from an event to actions, without a thread, lock, clock or network.
  *
  * bid_machine_step()	for each event, under the broker's lock; download.c runs the actions
  *
@@ -34,19 +34,19 @@ enum bid_download_state {
 	BID_DOWNLOAD_STATES
 };
 
-enum bid_attempt_state {
-	BID_ATTEMPT_NONE, /* no attempt, but one may start */
-	BID_ATTEMPT_OVERTAKEN, /* the last attempt was cancelled, and another may start */
-	BID_ATTEMPT_BROKEN, /* the last attempt was cancelled after a broken body; no further attempt */
-	BID_ATTEMPT_QUEUED, /* in the queue of the server */
-	BID_ATTEMPT_SENT, /* sent, no header yet */
-	BID_ATTEMPT_BODY, /* header received; or the server retries after its body broke off */
-	BID_ATTEMPT_CHOSEN, /* VERIFIED */
-	BID_ATTEMPT_DECIDING, /* the server is done, a commit worker decides */
-	BID_ATTEMPT_STOPPED, /* cancelled, and the server is not done yet */
-	BID_ATTEMPT_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
-	BID_ATTEMPT_OVER, /* report made, no further attempt */
-	BID_ATTEMPT_STATES
+enum bid_candidate_state {
+	BID_CANDIDATE_NONE, /* no attempt, but one may start */
+	BID_CANDIDATE_OVERTAKEN, /* the last attempt was cancelled, and another may start */
+	BID_CANDIDATE_BROKEN, /* the last attempt was cancelled after a broken body; no further attempt */
+	BID_CANDIDATE_QUEUED, /* in the queue of the server */
+	BID_CANDIDATE_SENT, /* sent, no header yet */
+	BID_CANDIDATE_BODY, /* header received; or the server retries after its body broke off */
+	BID_CANDIDATE_CHOSEN, /* VERIFIED */
+	BID_CANDIDATE_DECIDING, /* the server is done, a commit worker decides */
+	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
+	BID_CANDIDATE_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
+	BID_CANDIDATE_OVER, /* report made, no further attempt */
+	BID_CANDIDATE_STATES
 };
 
 enum bid_machine_event {
@@ -74,7 +74,7 @@ enum bid_machine_event {
 
 struct bid_candidate {
 	struct bid_server_state *from; /* download.c's */
-	enum bid_attempt_state state;
+	enum bid_candidate_state state;
 	bool broken; /* a body broke off */
 	struct bid_attempt *attempt; /* download.c's; NULL for none */
 	unsigned stopped_ms; /* download.c's: age of the attempt when it was cancelled */

@@ -74,7 +74,7 @@ uint64_t bid_loop_look(struct bid_download *download)
 		struct bid_attempt *attempt = candidate->attempt;
 
 		/* a server that leads back still delivers its own artifacts */
-		if (candidate->state != BID_ATTEMPT_SENT || now - attempt->started_ms < hedge_ms)
+		if (candidate->state != BID_CANDIDATE_SENT || now - attempt->started_ms < hedge_ms)
 			continue;
 		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->in_loop = true;

@@ -20,7 +20,7 @@ struct rig {
 	struct bid_candidate candidates[N];
 };
 
-static void set(struct rig *rig, enum bid_download_state state, enum bid_attempt_state first)
+static void set(struct rig *rig, enum bid_download_state state, enum bid_candidate_state first)
 {
 	*rig = (struct rig){ .machine = { .state = state, .max_parallel = 1, .n = N } };
 	rig->machine.candidates = rig->candidates;
@@ -44,11 +44,11 @@ static const char letters[] = "NVKQSBCDTLO";
 static void test_every_event_in_every_state_of_an_attempt(void **state)
 {
 	for (int event = BID_EVENT_SENT; event < BID_EVENTS; event++)
-		for (size_t before = 0; before < BID_ATTEMPT_STATES; before++) {
+		for (size_t before = 0; before < BID_CANDIDATE_STATES; before++) {
 			char after = attempts[event][before];
 			struct rig rig;
 
-			set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)before);
+			set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_candidate_state)before);
 			bid_machine_step(&rig.machine, (enum bid_machine_event)event, 0);
 			if (after == '.')
 				after = letters[before];
@@ -60,25 +60,39 @@ static void test_every_event_in_every_state_of_an_attempt(void **state)
 /* State of a download with one attempt after an event: a letter, or 'e' if the event ends the download. */
 static const struct {
 	enum bid_machine_event event;
-	enum bid_attempt_state attempt;
+	enum bid_candidate_state attempt;
 	bool unwanted;
 	const char *after; /* for each state before: NEW, RUNNING, CANCELLED, TIMED_OUT, ENDED */
 } downloads[] = {
-	{ BID_EVENT_START, BID_ATTEMPT_SENT, false, "RRCTE" },	     { BID_EVENT_START, BID_ATTEMPT_SENT, true, "CCCTE" },
-	{ BID_EVENT_START, BID_ATTEMPT_DECIDING, true, "RRCTE" },    { BID_EVENT_START, BID_ATTEMPT_OVER, false, "RReeE" },
-	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, false, "NRCTE" },	     { BID_EVENT_TIMER, BID_ATTEMPT_BODY, false, "NRCTE" },
-	{ BID_EVENT_TIMER, BID_ATTEMPT_SENT, true, "NCCTE" },	     { BID_EVENT_CANCEL, BID_ATTEMPT_SENT, false, "CCCTE" },
-	{ BID_EVENT_CANCEL, BID_ATTEMPT_CHOSEN, false, "CCCTE" },    { BID_EVENT_CANCEL, BID_ATTEMPT_DECIDING, false, "NRCTE" },
-	{ BID_EVENT_TIMEOUT, BID_ATTEMPT_QUEUED, false, "TTCTE" },   { BID_EVENT_TIMEOUT, BID_ATTEMPT_NONE, false, "TTCTE" },
-	{ BID_EVENT_TIMEOUT, BID_ATTEMPT_SENT, false, "NRCTE" },     { BID_EVENT_TIMEOUT, BID_ATTEMPT_BODY, false, "NRCTE" },
-	{ BID_EVENT_OFFLINE, BID_ATTEMPT_QUEUED, false, "NRCTE" },   { BID_EVENT_RESULT, BID_ATTEMPT_NONE, false, "EEEEE" },
-	{ BID_EVENT_RESULT, BID_ATTEMPT_DECIDING, false, "EEEEE" },  { BID_EVENT_FALLBACK_LEFT, BID_ATTEMPT_OVER, false, "NReeE" },
-	{ BID_EVENT_SENT, BID_ATTEMPT_QUEUED, false, "NRCTE" },	     { BID_EVENT_HEAD, BID_ATTEMPT_SENT, false, "NRCTE" },
-	{ BID_EVENT_VERIFIED, BID_ATTEMPT_BODY, true, "NRCTE" },     { BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, false, "NRCTE" },
-	{ BID_EVENT_BROKE_OFF, BID_ATTEMPT_CHOSEN, true, "NCCTE" },  { BID_EVENT_LOOP, BID_ATTEMPT_SENT, false, "NRCTE" },
-	{ BID_EVENT_RESPONSE, BID_ATTEMPT_CHOSEN, true, "NRCTE" },   { BID_EVENT_NO_RESPONSE, BID_ATTEMPT_STOPPED, false, "NRCTE" },
-	{ BID_EVENT_LEFT, BID_ATTEMPT_LEAVING, false, "NReeE" },     { BID_EVENT_SKIPPED, BID_ATTEMPT_QUEUED, false, "NReeE" },
-	{ BID_EVENT_REPORTED, BID_ATTEMPT_DECIDING, true, "NeeeE" },
+	{ BID_EVENT_START, BID_CANDIDATE_SENT, false, "RRCTE" },
+	{ BID_EVENT_START, BID_CANDIDATE_SENT, true, "CCCTE" },
+	{ BID_EVENT_START, BID_CANDIDATE_DECIDING, true, "RRCTE" },
+	{ BID_EVENT_START, BID_CANDIDATE_OVER, false, "RReeE" },
+	{ BID_EVENT_TIMER, BID_CANDIDATE_SENT, false, "NRCTE" },
+	{ BID_EVENT_TIMER, BID_CANDIDATE_BODY, false, "NRCTE" },
+	{ BID_EVENT_TIMER, BID_CANDIDATE_SENT, true, "NCCTE" },
+	{ BID_EVENT_CANCEL, BID_CANDIDATE_SENT, false, "CCCTE" },
+	{ BID_EVENT_CANCEL, BID_CANDIDATE_CHOSEN, false, "CCCTE" },
+	{ BID_EVENT_CANCEL, BID_CANDIDATE_DECIDING, false, "NRCTE" },
+	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_QUEUED, false, "TTCTE" },
+	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_NONE, false, "TTCTE" },
+	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_SENT, false, "NRCTE" },
+	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_BODY, false, "NRCTE" },
+	{ BID_EVENT_OFFLINE, BID_CANDIDATE_QUEUED, false, "NRCTE" },
+	{ BID_EVENT_RESULT, BID_CANDIDATE_NONE, false, "EEEEE" },
+	{ BID_EVENT_RESULT, BID_CANDIDATE_DECIDING, false, "EEEEE" },
+	{ BID_EVENT_FALLBACK_LEFT, BID_CANDIDATE_OVER, false, "NReeE" },
+	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
+	{ BID_EVENT_HEAD, BID_CANDIDATE_SENT, false, "NRCTE" },
+	{ BID_EVENT_VERIFIED, BID_CANDIDATE_BODY, true, "NRCTE" },
+	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, false, "NRCTE" },
+	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, true, "NCCTE" },
+	{ BID_EVENT_LOOP, BID_CANDIDATE_SENT, false, "NRCTE" },
+	{ BID_EVENT_RESPONSE, BID_CANDIDATE_CHOSEN, true, "NRCTE" },
+	{ BID_EVENT_NO_RESPONSE, BID_CANDIDATE_STOPPED, false, "NRCTE" },
+	{ BID_EVENT_LEFT, BID_CANDIDATE_LEAVING, false, "NReeE" },
+	{ BID_EVENT_SKIPPED, BID_CANDIDATE_QUEUED, false, "NReeE" },
+	{ BID_EVENT_REPORTED, BID_CANDIDATE_DECIDING, true, "NeeeE" },
 };
 
 static void test_every_event_in_every_state_of_a_download(void **state)
@@ -114,12 +128,12 @@ static void test_every_event_in_every_state_of_a_download(void **state)
 static void test_response_counts_while_the_download_runs(void **state)
 {
 	for (size_t download = 0; download < BID_DOWNLOAD_STATES; download++)
-		for (size_t attempt = 0; attempt < BID_ATTEMPT_STATES; attempt++) {
-			bool counts = attempt == BID_ATTEMPT_DECIDING &&
+		for (size_t attempt = 0; attempt < BID_CANDIDATE_STATES; attempt++) {
+			bool counts = attempt == BID_CANDIDATE_DECIDING &&
 				      (download == BID_DOWNLOAD_RUNNING || download == BID_DOWNLOAD_TIMED_OUT);
 			struct rig rig;
 
-			set(&rig, (enum bid_download_state)download, (enum bid_attempt_state)attempt);
+			set(&rig, (enum bid_download_state)download, (enum bid_candidate_state)attempt);
 			assert_int_equal(bid_machine_wants_response(&rig.machine, 0), counts);
 		}
 }
@@ -134,7 +148,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, 0);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 	assert_int_equal(take(&rig, BID_EVENT_SENT, 0).hedge, BID_HEDGE_KEEP);
@@ -154,15 +168,15 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 {
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_HEAD, 1);
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
-	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_STOPPED);
+	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
-	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_OVERTAKEN);
+	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_OVERTAKEN);
 	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
@@ -171,7 +185,7 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 {
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_VERIFIED, 0);
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 0).start, 1);
@@ -179,24 +193,24 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	/* a cancelled server of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
-	assert_int_equal(rig.candidates[0].state, BID_ATTEMPT_BROKEN);
+	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_BROKEN);
 	/* the server may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_LEFT, 2);
-	assert_int_equal(rig.candidates[2].state, BID_ATTEMPT_OVERTAKEN);
+	assert_int_equal(rig.candidates[2].state, BID_CANDIDATE_OVERTAKEN);
 }
 
 static void test_offline_cancels_only_queued_attempts(void **state)
 {
-	for (size_t attempt = 0; attempt < BID_ATTEMPT_STATES; attempt++) {
-		bool queued = attempt == BID_ATTEMPT_QUEUED;
+	for (size_t attempt = 0; attempt < BID_CANDIDATE_STATES; attempt++) {
+		bool queued = attempt == BID_CANDIDATE_QUEUED;
 		struct bid_actions actions;
 		struct rig rig;
 
-		set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_attempt_state)attempt);
+		set(&rig, BID_DOWNLOAD_RUNNING, (enum bid_candidate_state)attempt);
 		actions = take(&rig, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
 		assert_int_equal(actions.cancel & 1, queued);
-		assert_int_equal(rig.machine.candidates[0].state, queued ? BID_ATTEMPT_STOPPED : attempt);
+		assert_int_equal(rig.machine.candidates[0].state, queued ? BID_CANDIDATE_STOPPED : attempt);
 	}
 }
 
@@ -205,7 +219,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_OVER);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_OVER);
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(take(&rig, BID_EVENT_SKIPPED, 1).start, 2);
@@ -218,7 +232,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 /* The only server has answered, and two fallbacks are left. */
 static void set_before_fallbacks(struct rig *rig)
 {
-	set(rig, BID_DOWNLOAD_RUNNING, BID_ATTEMPT_DECIDING);
+	set(rig, BID_DOWNLOAD_RUNNING, BID_CANDIDATE_DECIDING);
 	rig->machine.n = 1;
 	rig->machine.fallbacks = 2;
 }
@@ -277,7 +291,7 @@ static void test_unwanted_download_with_fallbacks_ends_as_cancelled(void **state
 /* Has the candidate no attempt? */
 static bool is_idle(const struct bid_candidate *candidate)
 {
-	return candidate->state <= BID_ATTEMPT_BROKEN || candidate->state == BID_ATTEMPT_OVER;
+	return candidate->state <= BID_CANDIDATE_BROKEN || candidate->state == BID_CANDIDATE_OVER;
 }
 
 /* The driver sends no event of an attempt that does not exist. */
@@ -285,22 +299,23 @@ static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_
 {
 	switch (event) {
 	case BID_EVENT_REPORTED:
-		return candidate->state == BID_ATTEMPT_DECIDING;
+		return candidate->state == BID_CANDIDATE_DECIDING;
 	case BID_EVENT_LEFT:
-		return candidate->state == BID_ATTEMPT_DECIDING || candidate->state == BID_ATTEMPT_LEAVING;
+		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_LEAVING;
 	case BID_EVENT_SKIPPED:
-		return candidate->state == BID_ATTEMPT_QUEUED;
+		return candidate->state == BID_CANDIDATE_QUEUED;
 	default:
-		return !is_idle(candidate) && candidate->state != BID_ATTEMPT_DECIDING && candidate->state != BID_ATTEMPT_LEAVING;
+		return !is_idle(candidate) && candidate->state != BID_CANDIDATE_DECIDING &&
+		       candidate->state != BID_CANDIDATE_LEAVING;
 	}
 }
 
 /* Returns an event towards the end of the attempt of @candidate. */
 static enum bid_machine_event event_to_end(const struct bid_candidate *candidate)
 {
-	return candidate->state == BID_ATTEMPT_DECIDING	 ? BID_EVENT_REPORTED
-	       : candidate->state == BID_ATTEMPT_LEAVING ? BID_EVENT_LEFT
-							 : BID_EVENT_RESPONSE;
+	return candidate->state == BID_CANDIDATE_DECIDING  ? BID_EVENT_REPORTED
+	       : candidate->state == BID_CANDIDATE_LEAVING ? BID_EVENT_LEFT
+							   : BID_EVENT_RESPONSE;
 }
 
 static void check(const struct rig *rig, const struct bid_actions *actions, bool had_ended)
@@ -308,14 +323,14 @@ static void check(const struct rig *rig, const struct bid_actions *actions, bool
 	unsigned n_chosen = 0;
 
 	for (size_t i = 0; i < N; i++) {
-		n_chosen += rig->candidates[i].state == BID_ATTEMPT_CHOSEN;
+		n_chosen += rig->candidates[i].state == BID_CANDIDATE_CHOSEN;
 		if (actions->cancel & UINT64_C(1) << i)
-			assert_int_equal(rig->candidates[i].state, BID_ATTEMPT_STOPPED);
+			assert_int_equal(rig->candidates[i].state, BID_CANDIDATE_STOPPED);
 	}
 	assert_true(n_chosen <= 1);
 	if (actions->start != BID_NO_CANDIDATE) {
 		assert_int_equal(rig->machine.state, BID_DOWNLOAD_RUNNING);
-		assert_int_equal(rig->candidates[actions->start].state, BID_ATTEMPT_QUEUED);
+		assert_int_equal(rig->candidates[actions->start].state, BID_CANDIDATE_QUEUED);
 	}
 	if (!actions->end)
 		return;
@@ -333,7 +348,7 @@ static void test_any_series_of_events_ends_once(void **state)
 		unsigned ends = 0;
 		struct rig rig;
 
-		set(&rig, BID_DOWNLOAD_NEW, BID_ATTEMPT_NONE);
+		set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 		for (unsigned step = 0; step < 200 && ends == 0; step++) {
 			bool had_ended = rig.machine.state == BID_DOWNLOAD_ENDED;
 			enum bid_machine_event event = (enum bid_machine_event)(rand_r(&seed) % BID_EVENTS);
