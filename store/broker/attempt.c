@@ -127,7 +127,7 @@ static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
 	return r;
 }
 
-static int refuse(struct bid_attempt *attempt, int error)
+static int note_failure(struct bid_attempt *attempt, int error)
 {
 	const char *reason = error == -ENOSPC && attempt->txn ? bid_txn_reason(attempt->txn) : "";
 	uint64_t max = attempt->download->broker->config.max_size;
@@ -180,7 +180,7 @@ static int receive_head(void *user, uint64_t size)
 	struct bid_attempt *attempt = user;
 	int r = attempt->error ? attempt->error : begin_file(attempt, size);
 
-	return r < 0 ? refuse(attempt, r) : 0;
+	return r < 0 ? note_failure(attempt, r) : 0;
 }
 
 /* Let a commit worker evict for the body. */
@@ -205,7 +205,7 @@ static int receive_body(void *user, const void *data, size_t len)
 	}
 	for (; r == -EAGAIN; r = write_body(attempt, data, len))
 		bid_txn_make_room(attempt->txn);
-	return r < 0 ? refuse(attempt, r) : 0;
+	return r < 0 ? note_failure(attempt, r) : 0;
 }
 
 static void receive_broke_off(void *user)
@@ -292,7 +292,7 @@ static void drop_attempt(struct bid_attempt *attempt)
  * End @attempt as REPORTED, or as LEFT if its server may get another one. Frees it. By the commit worker with its own reference,
  * without the lock.
  */
-static void leave_attempt(struct bid_attempt *attempt, enum bid_machine_event event)
+static void end_attempt(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
 	size_t candidate = attempt->candidate;
@@ -453,7 +453,7 @@ static void decide(struct bid_attempt *attempt)
 	/* before the attempt leaves, because another thread would find a download without attempts */
 	if (over)
 		bid_download_end(download, attempt->error, &file);
-	leave_attempt(attempt, BID_EVENT_REPORTED);
+	end_attempt(attempt, BID_EVENT_REPORTED);
 	if (alt.len > 0)
 		prefetch_dwz(download, &alt);
 }
@@ -476,7 +476,7 @@ void bid_attempt_run(struct bid_attempt *attempt)
 		decide(attempt);
 	} else {
 		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
-		leave_attempt(attempt, BID_EVENT_LEFT);
+		end_attempt(attempt, BID_EVENT_LEFT);
 	}
 	pthread_mutex_lock(&broker->lock);
 	download->committing = false;

@@ -14,7 +14,7 @@
 #include "broker/download.h"
 
 /* Poll the lock of @download, or start or end its fallback. Under the lock, which is released meanwhile. */
-static void run_download(struct bid_download *download)
+static void run_download_job(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	bool polls = download->lock_wait.polls;
@@ -37,7 +37,7 @@ static void run_job(struct bid_job *job)
 	if (job->attempt)
 		bid_attempt_run(job->attempt);
 	else
-		run_download(job->download);
+		run_download_job(job->download);
 }
 
 static void init_locks(struct bid_broker *broker)
@@ -140,10 +140,10 @@ static void end_downloads(struct bid_broker *broker)
 	pthread_mutex_lock(&broker->lock);
 	broker->ending = true;
 	while ((download = still_wanted(broker)))
-		bid_download_dismiss(download, BID_EVENT_CANCEL, -EINTR);
+		bid_download_answer_all(download, BID_EVENT_CANCEL, -EINTR);
 	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
-	bid_download_expire_ended(broker, NULL);
+	bid_download_drop_kept(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -219,8 +219,8 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 	if (waiter) {
 		struct bid_download *download = waiter->download;
 
-		bid_download_leave(waiter);
-		if (bid_download_abandoned(download))
+		bid_waiter_remove(waiter);
+		if (bid_download_is_unwanted(download))
 			bid_download_cancel(download);
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -255,7 +255,7 @@ void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct b
 }
 
 /* Returns the attempt with a body, or the last one. Under the lock. */
-static const struct bid_attempt *foremost(const struct bid_download *download)
+static const struct bid_attempt *foremost_attempt(const struct bid_download *download)
 {
 	const struct bid_machine *machine = &download->machine;
 	const struct bid_attempt *best = NULL;
@@ -271,9 +271,9 @@ static const struct bid_attempt *foremost(const struct bid_download *download)
 }
 
 /* Under the lock. */
-static void describe(const struct bid_download *download, int64_t now, struct bid_progress *ret_progress)
+static void describe_download(const struct bid_download *download, int64_t now, struct bid_progress *ret_progress)
 {
-	const struct bid_attempt *attempt = foremost(download);
+	const struct bid_attempt *attempt = foremost_attempt(download);
 
 	*ret_progress = (struct bid_progress){
 		.received = attempt ? attempt->received : 0,
@@ -299,7 +299,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_p
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->fallback.waiter.download;
 
-		describe(whole ? whole : waiter->download, bid_clock_ms(), ret_progress);
+		describe_download(whole ? whole : waiter->download, bid_clock_ms(), ret_progress);
 		r = 0;
 	}
 	pthread_mutex_unlock(&broker->lock);
@@ -317,7 +317,7 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 	copies = calloc(broker->n_downloads + 1, sizeof(*copies));
 	for (download = TAILQ_FIRST(&broker->downloads); copies && download; download = TAILQ_NEXT(download, link))
 		if (!download->fallback.waiter.download)
-			describe(download, now, &copies[n++]);
+			describe_download(download, now, &copies[n++]);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (!copies)
@@ -347,7 +347,7 @@ static void end_unsent(struct bid_broker *broker)
 static void start_anew(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
-	bid_download_expire_ended(broker, NULL);
+	bid_download_drop_kept(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 	for (size_t i = 0; i < broker->n_servers; i++)
 		if (broker->servers[i].server->ops->note_check)
@@ -372,7 +372,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 		bid_store_forget_first(broker->store, request);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
-	bid_download_expire_ended(broker, request);
+	bid_download_drop_kept(broker, request);
 	pthread_mutex_unlock(&broker->lock);
 }
 

@@ -24,7 +24,7 @@ static struct bid_download **bucket(struct bid_broker *broker, const struct bid_
 	return &broker->buckets[bid_request_hash(request, 0) % BID_DOWNLOAD_BUCKETS];
 }
 
-static struct bid_download *find(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download *find_download(struct bid_broker *broker, const struct bid_request *request)
 {
 	struct bid_download *download = *bucket(broker, request);
 
@@ -65,7 +65,7 @@ static void unref_unlocked(struct bid_download *download)
 }
 
 /* Take @download out of the buckets, if it is there: no waiter joins any more. */
-static void retire(struct bid_download *download)
+static void unhash(struct bid_download *download)
 {
 	struct bid_download **at = bucket(download->broker, &download->request);
 
@@ -81,7 +81,7 @@ void bid_download_release_lock(struct bid_download *download)
 		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
 }
 
-bool bid_download_abandoned(const struct bid_download *download)
+bool bid_download_is_unwanted(const struct bid_download *download)
 {
 	return download->n_waiters == 0 && !download->may_return;
 }
@@ -105,7 +105,7 @@ static void answer_fallback(struct bid_download *download, int answer, const str
 	queue_download(download);
 }
 
-static void queue(struct bid_download *download, struct bid_waiter *waiter)
+static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
 	waiter->download = download;
@@ -116,10 +116,10 @@ static void queue(struct bid_download *download, struct bid_waiter *waiter)
 }
 
 /* Drop the kept result. Under the lock. */
-static void expire(struct bid_download *download)
+static void drop_kept_result(struct bid_download *download)
 {
-	bid_timer_disarm(&download->window_timer);
-	retire(download);
+	bid_timer_disarm(&download->expiry_timer);
+	unhash(download);
 	bid_download_unref(download);
 }
 
@@ -129,7 +129,7 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 		TAILQ_REMOVE(&broker->waiters, waiter, all);
 }
 
-void bid_download_leave(struct bid_waiter *waiter)
+void bid_waiter_remove(struct bid_waiter *waiter)
 {
 	struct bid_download *download = waiter->download;
 
@@ -145,7 +145,7 @@ static void take_waiters(struct bid_download *download, struct bid_waiters *wait
 	struct bid_waiter *waiter;
 
 	while ((waiter = TAILQ_FIRST(&download->waiters))) {
-		bid_download_leave(waiter);
+		bid_waiter_remove(waiter);
 		TAILQ_INSERT_TAIL(waiters, waiter, link);
 	}
 }
@@ -217,27 +217,27 @@ static void answer_waiters(struct bid_download *download, struct bid_waiters *wa
 }
 
 /* Take @download out of the list of those in flight. Keep @error as its result for late readers. Under the lock. */
-static void leave_downloads(struct bid_download *download, int error)
+static void keep_result(struct bid_download *download, int error)
 {
 	struct bid_broker *broker = download->broker;
 
-	bid_timer_disarm(&download->window_timer);
+	bid_timer_disarm(&download->expiry_timer);
 	TAILQ_REMOVE(&broker->downloads, download, link);
 	broker->n_downloads--;
 	download->error = error;
 
-	if (error == 0 || find(broker, &download->request) != download || broker->ending) {
-		retire(download);
+	if (error == 0 || find_download(broker, &download->request) != download || broker->ending) {
+		unhash(download);
 		bid_download_unref(download);
 	} else {
-		download->until_ms = bid_clock_ms() + BID_GRACE_MS;
-		bid_broker_arm(broker, &download->window_timer, download->until_ms);
+		download->expires_ms = bid_clock_ms() + BID_GRACE_MS;
+		bid_broker_arm(broker, &download->expiry_timer, download->expires_ms);
 	}
 	if (broker->n_downloads == 0)
 		pthread_cond_broadcast(&broker->idle);
 }
 
-void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request)
+void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request)
 {
 	struct bid_download *download, *next;
 
@@ -246,7 +246,7 @@ void bid_download_expire_ended(struct bid_broker *broker, const struct bid_reque
 			next = download->next;
 			if (download->machine.state == BID_DOWNLOAD_ENDED &&
 			    (!request || bid_request_equal(&download->request, request)))
-				expire(download);
+				drop_kept_result(download);
 		}
 }
 
@@ -380,16 +380,16 @@ static void cancel_fallback(struct bid_download *download)
 	/* otherwise its answer is coming */
 	if (!whole)
 		return;
-	bid_download_leave(waiter);
+	bid_waiter_remove(waiter);
 	/* a reader may return for the file */
 	whole->may_return |= timed_out;
 	if (timed_out && whole->n_waiters == 0)
 		bid_download_step(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
-	else if (bid_download_abandoned(whole))
+	else if (bid_download_is_unwanted(whole))
 		bid_download_cancel(whole);
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
-		retire(whole);
+		unhash(whole);
 	answer_fallback(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
@@ -417,7 +417,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 	bool starts;
 
 	do {
-		machine->unwanted = broker->ending || bid_download_abandoned(download);
+		machine->unwanted = broker->ending || bid_download_is_unwanted(download);
 		actions = bid_machine_step(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
@@ -425,7 +425,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 			queue_download(download);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
-			retire(download);
+			unhash(download);
 		set_start_timer(download, actions.hedge);
 		if (starts)
 			event = start_attempt(download, actions.start);
@@ -475,7 +475,7 @@ static bool is_too_large(const struct bid_download *download)
 }
 
 /* End @download, which is ENDED, with @error or @file. Under the lock, released meanwhile. */
-static void finish(struct bid_download *download, int error, struct bid_file *file)
+static void finish_download(struct bid_download *download, int error, struct bid_file *file)
 {
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_broker *broker = download->broker;
@@ -483,7 +483,7 @@ static void finish(struct bid_download *download, int error, struct bid_file *fi
 	bid_download_ref(download);
 	bid_download_report_overtaken(download);
 	take_waiters(download, &waiters);
-	leave_downloads(download, error);
+	keep_result(download, error);
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
@@ -502,7 +502,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
 
 	pthread_mutex_lock(&broker->lock);
 	bid_download_step(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
-	finish(download, error, file);
+	finish_download(download, error, file);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -533,7 +533,7 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNREACHABLE,
 						    "the body broke off");
 	if (actions.end)
-		finish(download, error_of(download, actions.ended_as), NULL);
+		finish_download(download, error_of(download, actions.ended_as), NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -564,7 +564,7 @@ void bid_download_cancel(struct bid_download *download)
 	bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }
 
-void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error)
+void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
@@ -581,16 +581,16 @@ void bid_download_dismiss(struct bid_download *download, enum bid_machine_event 
 }
 
 /* End the window or the kept result of @download. Under the lock, which may be released in between. */
-static void expire_window_timer(void *user)
+static void expire_wait(void *user)
 {
 	struct bid_download *download = user;
 
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
-		expire(download);
+		drop_kept_result(download);
 		return;
 	}
 	download->may_return |= download->n_waiters > 0;
-	bid_download_dismiss(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
+	bid_download_answer_all(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
 /*
@@ -666,7 +666,7 @@ void bid_download_poll(struct bid_download *download)
 	bool over;
 
 	pthread_mutex_lock(&broker->lock);
-	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || bid_download_abandoned(download);
+	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || bid_download_is_unwanted(download);
 	pthread_mutex_unlock(&broker->lock);
 	if (!over && is_still_busy(download)) {
 		poll_later(download);
@@ -696,7 +696,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->job.download = download;
 	download->machine.max_parallel = 1;
 	download->fallback.answer = -EINPROGRESS;
-	download->window_timer = (struct bid_timer){ .expire = expire_window_timer, .user = download };
+	download->expiry_timer = (struct bid_timer){ .expire = expire_wait, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
@@ -712,19 +712,19 @@ static void open_window(struct bid_download *download, int64_t now)
 {
 	struct bid_broker *broker = download->broker;
 
-	download->until_ms = now + broker->config.wait_ms;
-	bid_broker_arm(broker, &download->window_timer, download->until_ms);
+	download->expires_ms = now + broker->config.wait_ms;
+	bid_broker_arm(broker, &download->expiry_timer, download->expires_ms);
 }
 
 /* May a new waiter wait for @download? */
-static bool admit(struct bid_download *download, int64_t now)
+static bool admit_waiter(struct bid_download *download, int64_t now)
 {
 	if (download->broker->config.wait_ms == 0)
 		return true;
-	if (now < download->until_ms)
+	if (now < download->expires_ms)
 		return true;
 	/* the waiters of an ended window must not wait for a new one */
-	if (download->n_waiters > 0 || now < download->until_ms + BID_GRACE_MS)
+	if (download->n_waiters > 0 || now < download->expires_ms + BID_GRACE_MS)
 		return false;
 	open_window(download, now);
 	return true;
@@ -735,20 +735,20 @@ static bool admit(struct bid_download *download, int64_t now)
  *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller starts it
  *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
  */
-static int join(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
-		struct bid_download **ret_new, struct bid_download **ret_seen)
+static int join_download(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+			 struct bid_download **ret_new, struct bid_download **ret_seen)
 {
 	int64_t now = bid_clock_ms();
-	struct bid_download *download = find(broker, request);
+	struct bid_download *download = find_download(broker, request);
 	int error;
 
-	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->until_ms) {
-		expire(download);
+	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->expires_ms) {
+		drop_kept_result(download);
 		download = NULL;
 	}
 	/* no attempt is left to start, but one may end late */
-	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->until_ms + BID_GRACE_MS) {
-		retire(download);
+	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->expires_ms + BID_GRACE_MS) {
+		unhash(download);
 		download = NULL;
 	}
 	if (!download) {
@@ -757,7 +757,7 @@ static int join(struct bid_broker *broker, const struct bid_request *request, st
 			return -ENOMEM;
 		if (broker->config.wait_ms > 0)
 			open_window(download, now);
-		queue(download, waiter);
+		add_waiter(download, waiter);
 		bid_download_ref(download);
 		*ret_new = download;
 		return -EINPROGRESS;
@@ -765,8 +765,8 @@ static int join(struct bid_broker *broker, const struct bid_request *request, st
 
 	if (download->machine.state == BID_DOWNLOAD_ENDED) {
 		error = download->error;
-	} else if (admit(download, now)) {
-		queue(download, waiter);
+	} else if (admit_waiter(download, now)) {
+		add_waiter(download, waiter);
 		return -EINPROGRESS;
 	} else {
 		download->may_return = true;
@@ -797,7 +797,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	if (!bid_request_valid(request))
 		r = -EINVAL;
 	else if (!waiter->cancelled && !broker->ending)
-		r = join(broker, request, waiter, &fresh, &seen);
+		r = join_download(broker, request, waiter, &fresh, &seen);
 	if (r != -EINPROGRESS)
 		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);

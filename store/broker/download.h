@@ -63,13 +63,13 @@ struct bid_download {
 	bool may_return; /* the end of a window answered a waiter, which may come back */
 	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
-	int64_t until_ms; /* end of the last window; when ENDED, of the kept result */
+	int64_t expires_ms; /* end of the last window; when ENDED, of the kept result */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
-	struct bid_timer window_timer; /* end of the window, or of the kept result */
+	struct bid_timer expiry_timer; /* end of the window, or of the kept result */
 	struct bid_timer start_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;
@@ -81,7 +81,7 @@ struct bid_download {
 };
 
 /* Take @waiter out of its download, and detach it. Under the lock. */
-void bid_download_leave(struct bid_waiter *waiter);
+void bid_waiter_remove(struct bid_waiter *waiter);
 
 /* Use up the request handle of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
@@ -112,7 +112,7 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  * Answer all waiters of @download with @error, and step its machine by @event. Locking: under the broker's lock, which is
  * released for the answers.
  */
-void bid_download_dismiss(struct bid_download *download, enum bid_machine_event event, int error);
+void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error);
 
 /* Cancel @download, without waiters, if possible. Under the lock. */
 void bid_download_cancel(struct bid_download *download);
@@ -121,10 +121,10 @@ void bid_download_cancel(struct bid_download *download);
 void bid_download_release_lock(struct bid_download *download);
 
 /* Is @download without waiters, present ones and ones that may return? Under the lock. */
-bool bid_download_abandoned(const struct bid_download *download);
+bool bid_download_is_unwanted(const struct bid_download *download);
 
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
-void bid_download_expire_ended(struct bid_broker *broker, const struct bid_request *request);
+void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
 
 /*
  * Start @download if the lock between processes is free, else poll it later. By the commit worker that has unset `polls`, without

@@ -239,7 +239,7 @@ static void end_wait(struct fixture *fixture)
 	download = TAILQ_FIRST(&fixture->broker->downloads);
 	while (!download->fallback.waiter.download)
 		download = TAILQ_NEXT(download, link);
-	bid_broker_arm(fixture->broker, &download->window_timer, 1);
+	bid_broker_arm(fixture->broker, &download->expiry_timer, 1);
 	pthread_mutex_unlock(&fixture->broker->lock);
 }
 

@@ -102,7 +102,7 @@ static int64_t window_end(struct fixture *fixture)
 
 	pthread_mutex_lock(&fixture->broker->lock);
 	download = TAILQ_FIRST(&fixture->broker->downloads);
-	end = download && download->window_timer.timers ? download->until_ms : 0;
+	end = download && download->expiry_timer.timers ? download->expires_ms : 0;
 	pthread_mutex_unlock(&fixture->broker->lock);
 	return end;
 }
