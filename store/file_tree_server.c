@@ -80,14 +80,14 @@ struct file_tree_server {
 
 /* the result of one request */
 struct finding {
-	struct bid_answer answer;
+	struct bid_server_response response;
 	char text[256];
 	char url[256 + BID_FILE_TREE_NAME_MAX];
 };
 
 static void find_that(struct finding *finding, enum bid_outcome outcome, const char *what, int error)
 {
-	finding->answer.outcome = outcome;
+	finding->response.outcome = outcome;
 	if (error)
 		snprintf(finding->text, sizeof(finding->text), "%s: %s", what, bid_strerror(error));
 	else
@@ -197,7 +197,7 @@ static void answer_file(struct file_tree_server *tree, struct tree_job *job, con
 {
 	int refusal = 0, r;
 
-	finding->answer.modified = file->modified;
+	finding->response.modified = file->modified;
 	r = deliver(tree, job, file->fd, file->size, &refusal);
 	if (r < 0)
 		find_that(finding, BID_OUTCOME_UNREACHABLE, "reading it", r);
@@ -240,9 +240,9 @@ static void answer(struct file_tree_server *tree, struct tree_job *job, struct b
 
 static void tell(const struct bid_receiver *receiver, void *user, struct finding *finding)
 {
-	finding->answer.text = finding->text;
-	finding->answer.url = finding->url;
-	receiver->done(user, &finding->answer);
+	finding->response.text = finding->text;
+	finding->response.url = finding->url;
+	receiver->done(user, &finding->response);
 }
 
 static struct finding finding_of(const struct file_tree_server *tree)
@@ -289,7 +289,7 @@ static void finish_job(struct file_tree_server *tree, struct tree_job *job, enum
 	job->over = true;
 	pthread_mutex_unlock(&tree->lock);
 	find_that(&finding, outcome, what, 0);
-	finding.answer.not_sent = not_sent;
+	finding.response.not_sent = not_sent;
 	tell(&receiver, user, &finding);
 	pthread_mutex_lock(&tree->lock);
 }

@@ -47,7 +47,7 @@ bool bid_outcome_is_failure(enum bid_outcome outcome);
 #define BID_SIZE_UNKNOWN UINT64_MAX
 
 /* A server's response with the properties of a body. The strings live until done() returns; they come from outside. */
-struct bid_answer {
+struct bid_server_response {
 	enum bid_outcome outcome;
 	bool not_sent; /* no request was sent: the server is in backoff, or the request was cancelled before */
 	bool lasting; /* with BID_OUTCOME_REFUSED: the response to this request stays the same for a while */
@@ -80,9 +80,9 @@ struct bid_receiver {
 	/* The body pauses for a while: the broker may attempt other servers. May be NULL. */
 	void (*broke_off)(void *user);
 	/*
-	 * End the transfer. @answer and its strings die when this returns. Must not block for long, nor call back into the server.
+	 * End the transfer. @response and its strings die when this returns. Must not block for long, nor call the server.
 	 */
-	void (*done)(void *user, const struct bid_answer *answer);
+	void (*done)(void *user, const struct bid_server_response *response);
 };
 
 struct bid_signers;

@@ -23,7 +23,7 @@ static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
 /* Queue @attempt, whose server is done, for a commit worker. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
-	bool is_complete = attempt->answer.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
+	bool is_complete = attempt->response.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
 
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
@@ -146,15 +146,15 @@ static int note_failure(struct bid_attempt *attempt, int error)
 /* Returns the outcome of the server, or of the receiver. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
-	const struct bid_answer *answer = &attempt->answer;
+	const struct bid_server_response *response = &attempt->response;
 
-	if (attempt->in_loop && answer->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->in_loop && response->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNREACHABLE;
 	}
 	if (attempt->error == 0) {
-		*ret_text = answer->text ? answer->text : bid_outcome_name(answer->outcome);
-		return answer->outcome;
+		*ret_text = response->text ? response->text : bid_outcome_name(response->outcome);
+		return response->outcome;
 	}
 	*ret_text = attempt->reason;
 	/* the artifact may really be as large, but each attempt would cost as much */
@@ -217,25 +217,25 @@ static void receive_broke_off(void *user)
 }
 
 /* Without memory the origin is lost, the body is not. */
-static void keep_answer(struct bid_attempt *attempt, const struct bid_answer *answer)
+static void keep_response(struct bid_attempt *attempt, const struct bid_server_response *response)
 {
-	attempt->answer = *answer;
-	attempt->answer.text = bid_text_copy(answer->text);
-	attempt->answer.url = bid_text_copy(answer->url);
-	attempt->answer.led_to = bid_text_copy(answer->led_to);
-	attempt->answer.before = bid_text_copy(answer->before);
-	attempt->answer.file = bid_text_copy(answer->file);
-	attempt->answer.archive = bid_text_copy(answer->archive);
-	attempt->answer.ima_signature = bid_text_copy(answer->ima_signature);
+	attempt->response = *response;
+	attempt->response.text = bid_text_copy(response->text);
+	attempt->response.url = bid_text_copy(response->url);
+	attempt->response.led_to = bid_text_copy(response->led_to);
+	attempt->response.before = bid_text_copy(response->before);
+	attempt->response.file = bid_text_copy(response->file);
+	attempt->response.archive = bid_text_copy(response->archive);
+	attempt->response.ima_signature = bid_text_copy(response->ima_signature);
 }
 
-static void receive_done(void *user, const struct bid_answer *answer)
+static void receive_done(void *user, const struct bid_server_response *response)
 {
 	struct bid_attempt *attempt = user;
 	struct bid_broker *broker = attempt->download->broker;
 	const char *text;
 
-	keep_answer(attempt, answer);
+	keep_response(attempt, response);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_step(attempt->download,
 			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_RESPONSE,
@@ -258,13 +258,13 @@ static void attempt_free(struct bid_attempt *attempt)
 {
 	bid_txn_free(attempt->txn);
 	free(attempt->head);
-	free((char *)attempt->answer.text);
-	free((char *)attempt->answer.url);
-	free((char *)attempt->answer.led_to);
-	free((char *)attempt->answer.before);
-	free((char *)attempt->answer.file);
-	free((char *)attempt->answer.archive);
-	free((char *)attempt->answer.ima_signature);
+	free((char *)attempt->response.text);
+	free((char *)attempt->response.url);
+	free((char *)attempt->response.led_to);
+	free((char *)attempt->response.before);
+	free((char *)attempt->response.file);
+	free((char *)attempt->response.archive);
+	free((char *)attempt->response.ima_signature);
 	free(attempt);
 }
 
@@ -331,11 +331,11 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 		.how = "fetched",
 		.server = server->name,
 		.signers = server->signers,
-		.url = attempt->answer.url,
-		.file = attempt->answer.file,
-		.archive = attempt->answer.archive,
-		.ima_signature = attempt->answer.ima_signature,
-		.modified = attempt->answer.modified,
+		.url = attempt->response.url,
+		.file = attempt->response.file,
+		.archive = attempt->response.archive,
+		.ima_signature = attempt->response.ima_signature,
+		.modified = attempt->response.modified,
 	};
 }
 
@@ -396,7 +396,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 	const struct bid_request *request = &attempt->download->request;
 	struct bid_broker *broker = attempt->download->broker;
 	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
-		     (outcome == BID_OUTCOME_REFUSED && attempt->answer.lasting) ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->response.lasting) ||
 		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
 
 	if (lasts)

@@ -40,7 +40,7 @@ struct bid_attempt {
 	uint64_t delivered; /* bytes from this server, with repeated ones */
 	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_answer answer; /* answer of the server; its strings are owned, or NULL */
+	struct bid_server_response response; /* its strings are owned, or NULL */
 
 	/* shared by all threads */
 	_Atomic uint64_t received; /* bytes of the current body */

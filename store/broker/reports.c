@@ -14,7 +14,7 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	struct bid_server_stats *stats = &attempt->from->stats;
 
-	if (attempt->answer.not_sent)
+	if (attempt->response.not_sent)
 		return;
 	stats->asked++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
@@ -149,10 +149,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.outcome = outcome,
 		.changed = outcome == BID_OUTCOME_REJECTED && attempt->error == -ESTALE,
 		.text = text,
-		.url = attempt->answer.url,
-		.led_to = attempt->answer.led_to,
-		.requests = attempt->answer.requests,
-		.before = attempt->answer.before,
+		.url = attempt->response.url,
+		.led_to = attempt->response.led_to,
+		.requests = attempt->response.requests,
+		.before = attempt->response.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),

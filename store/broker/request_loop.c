@@ -48,7 +48,7 @@ static int refuse_body(void *user, const void *data, size_t len)
 	return -ECANCELED;
 }
 
-static void end_probe(void *user, const struct bid_answer *answer)
+static void end_probe(void *user, const struct bid_server_response *response)
 {
 }
 

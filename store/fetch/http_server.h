@@ -3,7 +3,7 @@
  * An HTTP server. http_server.c has the functions that the broker calls, server_health.c those below.
  *
  * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
- * bid_http_server_note_answer()			at the header of a response
+ * bid_http_server_note_response()			at the header of a response
  * bid_http_server_note_late()			when a response is late
  * bid_http_server_note_end()			after the last request
  *
@@ -34,14 +34,14 @@ struct bid_http_server {
 
 	/* written by the network thread under fetch->lock, read by it without */
 	uint64_t refused; /* requests that the breaker refused */
-	unsigned latency_ms; /* moving average; 0 before the first answer */
+	unsigned latency_ms; /* moving average; 0 before the first response */
 	const char *protocol; /* HTTP version of the last response; NULL before the first */
 
 	/* for the network thread */
 	struct bid_transfer_list waiting; /* unsent transfers, first come first served */
 	unsigned running; /* in fetch->active */
 	bool understands; /* it has sent an artifact, or a 404 */
-	int64_t answered_at; /* time of the last response header; 0 before the first */
+	int64_t responded_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */
 	int64_t backoff_until; /* end of a short Retry-After */
 	struct bid_timer alarm; /* another look at the queue, if no other event comes first */
@@ -54,7 +54,7 @@ bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer
 void bid_http_server_note_start(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the header of a response to @transfer @now, before the state is BODY. */
-void bid_http_server_note_answer(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
+void bid_http_server_note_response(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /*
  * Count the late response to @transfer, unless the server responds to other requests. A known server may be unpacking the artifact,

@@ -37,7 +37,7 @@ static void report_result(struct bid_transfer *transfer)
 	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
 	bid_auto_free char *led_to = bid_transfer_led_to(transfer);
-	struct bid_answer answer = {
+	struct bid_server_response final = {
 		.outcome = transfer->result.outcome,
 		.not_sent = transfer->requests == 0,
 		.lasting = lasting,
@@ -52,7 +52,7 @@ static void report_result(struct bid_transfer *transfer)
 		.modified = bid_transfer_modified(transfer),
 	};
 
-	transfer->receiver.done(transfer->user, &answer);
+	transfer->receiver.done(transfer->user, &final);
 }
 
 /*

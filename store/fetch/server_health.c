@@ -46,7 +46,7 @@ static const char *protocol_of(const struct bid_transfer *transfer)
 	}
 }
 
-void bid_http_server_note_answer(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
+void bid_http_server_note_response(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	bool well = !bid_response_is_server_error(&transfer->response);
 	int64_t ms = now - transfer->sent_at;
@@ -63,7 +63,7 @@ void bid_http_server_note_answer(struct bid_http_server *server, struct bid_tran
 		transfer->probe = false;
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
-	server->answered_at = now;
+	server->responded_at = now;
 	server->late = false;
 	server->understands |= bid_response_is_definite(&transfer->response);
 }
@@ -71,10 +71,10 @@ void bid_http_server_note_answer(struct bid_http_server *server, struct bid_tran
 void bid_http_server_note_late(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	int64_t recently = transfer->deadline.at_ms - server->fetch->config.first_byte_ms / 2;
-	enum bid_health health = server->answered_at > 0 && !server->late ? BID_HEALTH_BAD : BID_HEALTH_DEAD;
+	enum bid_health health = server->responded_at > 0 && !server->late ? BID_HEALTH_BAD : BID_HEALTH_DEAD;
 
 	/* a server that downloads or unpacks the file sends no header, but it responds to other requests */
-	if (transfer->state == BID_TRANSFER_LATE || server->answered_at > recently)
+	if (transfer->state == BID_TRANSFER_LATE || server->responded_at > recently)
 		return;
 	server->late = true;
 	pthread_mutex_lock(&server->fetch->lock);

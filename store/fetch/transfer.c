@@ -147,7 +147,7 @@ static const struct ending {
 /* May a retry succeed? A server that refuses connections may be restarting, if it ever responded. */
 static bool may_come_back(const struct bid_transfer *transfer, const struct ending *ending)
 {
-	return ending->retry && (ending->code != CURLE_COULDNT_CONNECT || transfer->server->answered_at > 0);
+	return ending->retry && (ending->code != CURLE_COULDNT_CONNECT || transfer->server->responded_at > 0);
 }
 
 /* Returns the error text of the system, else of libcurl. */
@@ -249,7 +249,7 @@ static void classify_empty(struct bid_transfer *transfer)
 }
 
 /* Classify a response that libcurl reports as complete. For libcurl, a closed connection ends a body without a length. */
-static void classify_answer(struct bid_transfer *transfer)
+static void classify_response(struct bid_transfer *transfer)
 {
 	uint64_t size = bid_response_size(&transfer->response);
 	bool is_body = bid_response_has_artifact(&transfer->response);
@@ -280,7 +280,7 @@ void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code)
 		return;
 	/* for an error, the header is enough */
 	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
-		classify_answer(transfer);
+		classify_response(transfer);
 	else
 		classify_code(transfer, code);
 }
@@ -359,13 +359,13 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
  * Returns the time after which a response is late. A reused connection may be dead, and has a second or a few times the server's
  * latency.
  */
-static int64_t answer_limit_ms(const struct bid_transfer *transfer)
+static int64_t response_limit_ms(const struct bid_transfer *transfer)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 	int64_t kept = (int64_t)transfer->server->latency_ms * KEPT_TIMES;
 
 	if (!is_reused(transfer))
-		return transfer->server->answered_at > 0 ? config->first_byte_ms : config->first_contact_ms;
+		return transfer->server->responded_at > 0 ? config->first_byte_ms : config->first_contact_ms;
 	if (kept < KEPT_MS)
 		kept = KEPT_MS;
 	return kept < config->first_byte_ms ? kept : config->first_byte_ms;
@@ -429,7 +429,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	}
 	transfer->state = BID_TRANSFER_WAITING;
 	transfer->sent_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->sent_at + answer_limit_ms(transfer));
+	bid_transfer_set_deadline(transfer, transfer->sent_at + response_limit_ms(transfer));
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -502,7 +502,7 @@ static int begin_body(struct bid_transfer *transfer)
 	/* see refuses_text(); the section's end is marked in another way */
 	if (transfer->kind == BID_KIND_SECTION && !ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
-	bid_http_server_note_answer(transfer->server, transfer, now);
+	bid_http_server_note_response(transfer->server, transfer, now);
 	if (transfer->response.redirects) {
 		transfer->hops++;
 		bid_transfer_connect(transfer);

@@ -152,7 +152,7 @@ static void capture_broke_off(void *user)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-static void capture_done(void *user, const struct bid_answer *answer)
+static void capture_done(void *user, const struct bid_server_response *answer)
 {
 	struct capture *capture = user;
 

@@ -120,7 +120,7 @@ static void *held_work(void *user)
 	pthread_mutex_lock(&held->lock);
 	while (!held->stop) {
 		struct held_transfer *transfer = held->transfers;
-		struct bid_answer answer = { .url = "held:", .file = "x" };
+		struct bid_server_response answer = { .url = "held:", .file = "x" };
 
 		if (!transfer) {
 			pthread_cond_wait(&held->changed, &held->lock);
@@ -188,7 +188,7 @@ struct leaver {
 /* A thread that ends a transfer, because its server's thread may be held. */
 static void *leave_line(void *user)
 {
-	const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
+	const struct bid_server_response answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 	struct leaver *leaver = user;
 	struct held_server *held = leaver->held;
 
@@ -256,7 +256,7 @@ static void held_free(struct bid_server *server)
 	pthread_join(held->thread, NULL);
 	/* a probe for a loop may be behind the transfer that the thread ended last */
 	for (struct held_transfer *transfer; (transfer = held->transfers);) {
-		static const struct bid_answer answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
+		static const struct bid_server_response answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 
 		held->transfers = transfer->next;
 		transfer->receiver->done(transfer->user, &answer);

@@ -71,7 +71,7 @@ static void *run_transfer(void *argument)
 {
 	struct transfer *transfer = argument;
 	struct memory *memory = transfer->memory;
-	struct bid_answer answer = { .url = memory->name };
+	struct bid_server_response answer = { .url = memory->name };
 	const struct artifact *artifact = find(memory, &transfer->request, &answer.outcome);
 
 	if (transfer->receiver->sent)
