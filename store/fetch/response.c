@@ -112,7 +112,7 @@ void bid_response_field(struct bid_response *response, const char *name, const c
 	else if (strcasecmp(name, "ETag") == 0)
 		keep_etag(response, value);
 	else if (strcasecmp(name, "Location") == 0)
-		response->redirects = *value && response->status / 100 == 3;
+		response->is_redirect = *value && response->status / 100 == 3;
 	else if (strcasecmp(name, "X-DEBUGINFOD-SIZE") == 0)
 		response->debuginfod_size = parse_size(value, strlen(value));
 	else if (strcasecmp(name, "X-DEBUGINFOD-FILE") == 0)

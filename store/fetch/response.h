@@ -12,7 +12,7 @@
 
 struct bid_response {
 	unsigned status; /* 0 before the first response */
-	bool redirects; /* with Location */
+	bool is_redirect; /* with Location */
 	bool chunked;
 	bool is_page; /* text/html */
 	bool encoded; /* in an unrequested content encoding */

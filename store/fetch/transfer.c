@@ -38,7 +38,7 @@ static enum bid_health health_of(const struct bid_transfer *transfer, enum bid_o
 		if (outcome == BID_OUTCOME_FAILED)
 			return BID_HEALTH_NONE;
 		/* a redirect may lead to a dead server, or to a refused URL */
-		if (transfer->hops > 0)
+		if (transfer->redirects > 0)
 			return outcome == BID_OUTCOME_UNREACHABLE ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
 		return BID_HEALTH_DEAD;
 	case BID_TRANSFER_WAITING:
@@ -405,7 +405,7 @@ static int set_headers(struct bid_transfer *transfer)
 	char *url = NULL;
 	int r;
 
-	if (transfer->hops > 0)
+	if (transfer->redirects > 0)
 		curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url);
 	r = make_headers(transfer, !url || bid_url_same_server(transfer->url, url), &headers);
 	if (r < 0)
@@ -423,7 +423,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 {
 	struct bid_transfer *transfer = user;
 
-	if (transfer->hops > 0 && set_headers(transfer) < 0) {
+	if (transfer->redirects > 0 && set_headers(transfer) < 0) {
 		classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 		return CURL_PREREQFUNC_ABORT;
 	}
@@ -503,8 +503,8 @@ static int begin_body(struct bid_transfer *transfer)
 	if (transfer->kind == BID_KIND_SECTION && !ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_http_server_note_response(transfer->server, transfer, now);
-	if (transfer->response.redirects) {
-		transfer->hops++;
+	if (transfer->response.is_redirect) {
+		transfer->redirects++;
 		bid_transfer_connect(transfer);
 		return 0;
 	}
@@ -760,7 +760,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->counted++;
 	bid_response_init(&transfer->response, 0);
 	transfer->header_bytes = 0;
-	transfer->hops = 0;
+	transfer->redirects = 0;
 	transfer->received = 0;
 	transfer->result = (struct bid_transfer_result){ 0 };
 	transfer->curl_error[0] = '\0';
@@ -783,7 +783,7 @@ char *bid_transfer_led_to(const struct bid_transfer *transfer)
 {
 	char *url = NULL, *led_to;
 
-	if (transfer->hops == 0 || curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url)
+	if (transfer->redirects == 0 || curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url)
 		return NULL;
 	led_to = bid_fetch_url_shown(url);
 	/* a query may contain a storage service's signature */

@@ -91,7 +91,7 @@ struct bid_transfer {
 	int64_t retry_after_s; /* Retry-After of the last request; 0 for none */
 
 	/* state of the current request */
-	unsigned hops; /* redirects of the server */
+	unsigned redirects; /* redirects followed */
 	struct bid_timer deadline; /* end of the state, while in fetch->active */
 	struct bid_response response;
 	size_t header_bytes; /* bytes in the headers of all its responses */
