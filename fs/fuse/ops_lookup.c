@@ -11,8 +11,8 @@
 #include "vfs/export.h"
 
 /*
- * Keep the descriptor of @file for the OPEN that follows; in no_open mode, for the first READ, before which the store may evict the
- * file. A file in memory can be made again, and may be large: readers share one of the equal ones.
+ * Keep the descriptor of @file for the OPEN that follows; without OPEN (no_open mode), for the first READ: the store may evict the
+ * file in between. A file in memory is made again by the OPEN, and shared from then on.
  */
 static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
 {
@@ -100,8 +100,8 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 }
 
 /*
- * Answer with the file in @dir, "<path>/ID". Return false without one. Return false also for stripped debuginfo or empty probe
- * definitions at the target of perf's link: the store may have a better file of the id.
+ * Answer with @file of the directory @dir, "<path>/ID". Returns false without a file; also for stripped debuginfo or empty probe
+ * definitions in the directory of perf's link, because another directory of the id, or a server, may have a better file.
  */
 static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
 {

@@ -190,7 +190,7 @@ static void want_room(struct bid_attempt *attempt)
 
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_WANTED;
-	bid_broker_queue(broker, &attempt->job, UINT64_MAX);
+	bid_broker_queue(broker, &attempt->job, BID_JOB_EVICTION);
 	pthread_mutex_unlock(&broker->lock);
 }
 

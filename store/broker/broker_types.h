@@ -59,11 +59,13 @@ struct bid_waiter {
 	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
 };
 
+#define BID_JOB_EVICTION UINT64_MAX /* takes longer than a commit of any size */
+
 /* A job for the commit workers, embedded in its download or attempt. */
 struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
-	uint64_t size; /* bytes to check and write; UINT64_MAX for an eviction, which takes longest */
+	uint64_t size; /* bytes to check and write, or BID_JOB_EVICTION */
 	struct bid_download *download;
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
@@ -88,7 +90,7 @@ struct bid_server_state {
  */
 struct bid_commit_worker {
 	struct bid_broker *broker;
-	uint64_t largest; /* bytes */
+	uint64_t max_size; /* of its jobs */
 	pthread_t thread;
 	pthread_cond_t has_job;
 	bool idle; /* waits for has_job; under the broker's lock */
@@ -118,8 +120,7 @@ struct bid_broker {
 	struct bid_server_state *preferred; /* the server of the last delivery, which gets the first attempt; or NULL */
 	struct bid_jobs jobs;
 	size_t n_fallbacks; /* downloads that wait for another one */
-	struct bid_timers
-		timers; /* ends of windows, waits and kept results, hedged requests, and polls of locks; run under the lock */
+	struct bid_timers timers; /* timers of downloads; the timer thread calls expire() under the lock */
 	struct bid_recent_responses responses;
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */

@@ -580,7 +580,7 @@ void bid_download_answer_all(struct bid_download *download, enum bid_machine_eve
 	bid_download_unref(download);
 }
 
-/* End the window or the kept result of @download. Under the lock, which may be released in between. */
+/* End the wait or the kept result of a download. Under the lock, which may be released in between. */
 static void expire_wait(void *user)
 {
 	struct bid_download *download = user;
@@ -708,7 +708,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	return download;
 }
 
-static void open_window(struct bid_download *download, int64_t now)
+static void begin_wait(struct bid_download *download, int64_t now)
 {
 	struct bid_broker *broker = download->broker;
 
@@ -723,10 +723,10 @@ static bool admit_waiter(struct bid_download *download, int64_t now)
 		return true;
 	if (now < download->expires_ms)
 		return true;
-	/* the waiters of an ended window must not wait for a new one */
+	/* the waiters of an ended wait must not wait for another one */
 	if (download->n_waiters > 0 || now < download->expires_ms + BID_GRACE_MS)
 		return false;
-	open_window(download, now);
+	begin_wait(download, now);
 	return true;
 }
 
@@ -756,7 +756,7 @@ static int join_download(struct bid_broker *broker, const struct bid_request *re
 		if (!download)
 			return -ENOMEM;
 		if (broker->config.wait_ms > 0)
-			open_window(download, now);
+			begin_wait(download, now);
 		add_waiter(download, waiter);
 		bid_download_ref(download);
 		*ret_new = download;

@@ -8,11 +8,15 @@
  * bid_download_step_and_end()	an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_end()		the result is known; answers the waiters
  *
- * The kernel may look up one name for many callers one after the other. Therefore the wait belongs to the download, and not to each
- * caller.
- * A window of wait_ms opens with the first waiter. At its end all waiters are answered, and a download without a sent request
- * times out. Within BID_GRACE_MS after the window, a waiter is answered at once; later it opens a new window.
- * A download without an artifact keeps its result for BID_GRACE_MS: 200 queued look-ups are one download.
+ * The kernel looks up one name for many callers one after the other. With a wait of its own, the tenth caller would wait ten times
+ * as long. Therefore all waiters of a download share one wait:
+ *
+ *   wait_ms from the first waiter on	others join
+ *   end of the wait			all waiters get -ETIMEDOUT. A download without a sent request times out; others continue
+ *   BID_GRACE_MS after the end		a waiter gets -ETIMEDOUT at once
+ *   later				a waiter begins another wait
+ *
+ * A download without an artifact keeps its error for BID_GRACE_MS, for the callers that the kernel held back.
  */
 #ifndef BID_BROKER_DOWNLOAD_H
 #define BID_BROKER_DOWNLOAD_H
@@ -27,8 +31,8 @@
 #define BID_FALLBACKS_MAX 2 /* debuginfo and ELF file */
 
 /*
- * Fallback of a section absent at all servers: other files may contain it, each with its own download. The machine says when the
- * next one is due. A commit worker starts it, and examines its result.
+ * Fallback after the last server: a section may be in the debuginfo or in the ELF file. The download waits for the downloads of
+ * these files, one after the other, as their waiter. The machine starts the next one; a commit worker examines its result.
  */
 struct bid_fallback {
 	struct bid_waiter waiter; /* for the download of the file */
@@ -60,16 +64,16 @@ struct bid_download {
 	struct bid_machine machine; /* candidates are owned */
 	bool committing; /* a commit worker has it, one at a time */
 	bool had_waiter; /* not a prefetch */
-	bool may_return; /* the end of a window answered a waiter, which may come back */
+	bool may_return; /* the end of a wait answered a waiter, which may come back */
 	bool no_room; /* the announced size does not fit */
 	int error; /* when ENDED */
-	int64_t expires_ms; /* end of the last window; when ENDED, of the kept result */
+	int64_t expires_ms; /* end of the last wait; when ENDED, of the kept result */
 	struct bid_waiters waiters;
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
-	struct bid_timer expiry_timer; /* end of the window, or of the kept result */
+	struct bid_timer expiry_timer; /* end of the wait, or of the kept result */
 	struct bid_timer start_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
 	struct bid_fallback fallback;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * States of a download and of its candidates, as a pure function from an event to actions, without a thread, lock, clock or network.
+ * States of a download and of its candidates: a pure function from an event to actions, without a thread, lock, clock or network.
  *
  * bid_machine_step()	for each event, under the broker's lock; download.c runs the actions
  *
@@ -10,10 +10,10 @@
  *   TIMED_OUT  no request sent within the wait: ends as timed out, after its attempts
  *   ENDED      result known; attempts may still end
  *
- * RUNNING starts the first candidate at once. Further ones follow, each hedge_ms after the one before, until one is chosen: the
- * first with bytes of the right id. The others are cancelled, and start again if it fails. If its body breaks off, the next
- * candidate starts, while its server retries; again the first one is chosen. A cancelled server of a broken body starts no more:
- * otherwise two such servers could overtake each other for ever.
+ * RUNNING starts the first candidate at once, and one more each hedge_ms, until one is chosen: the first with bytes of the right
+ * id. The others are then cancelled; they start again if the chosen one fails.
+ * If the chosen body breaks off, its server retries, and the next candidate starts at once. Again the first with bytes is chosen. A
+ * server whose broken body was overtaken does not start again: two such servers could overtake each other for ever.
  */
 #ifndef BID_BROKER_MACHINE_H
 #define BID_BROKER_MACHINE_H

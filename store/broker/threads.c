@@ -24,7 +24,7 @@ static struct bid_job *next_job(const struct bid_commit_worker *worker)
 	for (job = TAILQ_FIRST(&worker->broker->jobs); job; job = TAILQ_NEXT(job, link)) {
 		bool waits = job->attempt && job->attempt->room == BID_ATTEMPT_ROOM_ENOUGH && job->download->committing;
 
-		if (job->size <= worker->largest && !waits)
+		if (job->size <= worker->max_size && !waits)
 			return job;
 	}
 	return NULL;
@@ -105,7 +105,8 @@ static void *run_timers(void *user)
 	return NULL;
 }
 
-static const uint64_t largest[BID_COMMIT_WORKERS] = { 0, 16 << 20, UINT64_MAX - 1, UINT64_MAX };
+/* largest job of each worker */
+static const uint64_t max_sizes[BID_COMMIT_WORKERS] = { 0, 16 << 20, BID_JOB_EVICTION - 1, BID_JOB_EVICTION };
 
 void bid_broker_stop_threads(struct bid_broker *broker)
 {
@@ -130,7 +131,7 @@ int bid_broker_start_threads(struct bid_broker *broker)
 		struct bid_commit_worker *worker = &broker->workers[broker->n_workers];
 
 		worker->broker = broker;
-		worker->largest = largest[broker->n_workers];
+		worker->max_size = max_sizes[broker->n_workers];
 		r = bid_thread_start(&worker->thread, "bid-commit", run_worker, worker);
 		broker->n_workers += r == 0;
 	}
