@@ -269,7 +269,7 @@ static void skip_candidate(struct bid_download *download, size_t i)
 	pthread_mutex_lock(&broker->lock);
 	bid_download_report_skipped(download, server, reason, text);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_step_and_end(download, BID_EVENT_SKIPPED, i);
+	bid_download_step_and_end(download, BID_EVENT_REPORTED, i);
 }
 
 /* May a result come from the debuginfo and the ELF file? */
@@ -336,7 +336,7 @@ static int submit_attempt(struct bid_download *download, size_t i)
 	return 0;
 }
 
-/* Returns the event after the start of candidate @i: START, or SKIPPED after a report without a request. Under the lock. */
+/* Returns the event after the start of candidate @i: START, or REPORTED after a report without a request. Under the lock. */
 static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
 	const struct bid_server *server = download->machine.candidates[i].from->server;
@@ -344,13 +344,13 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 
 	if (atomic_load(&download->broker->offline)) {
 		bid_download_report_skipped(download, server, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
-		return BID_EVENT_SKIPPED;
+		return BID_EVENT_REPORTED;
 	}
 	r = submit_attempt(download, i);
 	if (r < 0)
 		bid_download_report_skipped(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
 					    bid_strerror(r));
-	return r < 0 ? BID_EVENT_SKIPPED : BID_EVENT_START;
+	return r < 0 ? BID_EVENT_REPORTED : BID_EVENT_START;
 }
 
 /* Under the lock. */
@@ -429,7 +429,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 		set_start_timer(download, actions.hedge);
 		if (starts)
 			event = start_attempt(download, actions.start);
-		candidate = event == BID_EVENT_SKIPPED ? actions.start : BID_NO_CANDIDATE;
+		candidate = event == BID_EVENT_REPORTED ? actions.start : BID_NO_CANDIDATE;
 	} while (starts);
 	return actions;
 }
@@ -694,7 +694,6 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
-	download->machine.max_parallel = 1;
 	download->fallback.answer = -EINPROGRESS;
 	download->expiry_timer = (struct bid_timer){ .expire = expire_wait, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };

@@ -33,15 +33,6 @@ static bool is_undecided(const struct bid_machine *machine)
 	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_CANDIDATE_CHOSEN, BID_CANDIDATE_DECIDING);
 }
 
-static unsigned count_parallel(const struct bid_machine *machine)
-{
-	unsigned n = 0;
-
-	for (size_t i = 0; i < machine->n; i++)
-		n += is_under_way(machine->candidates[i].state);
-	return n;
-}
-
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
@@ -78,10 +69,6 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 	case BID_EVENT_START:
 		if (machine->state == BID_DOWNLOAD_NEW)
 			machine->state = BID_DOWNLOAD_RUNNING;
-		break;
-	case BID_EVENT_TIMER:
-		if (is_undecided(machine))
-			machine->max_parallel = count_parallel(machine) + 1;
 		break;
 	case BID_EVENT_CANCEL:
 		if (bid_machine_is_cancellable(machine))
@@ -130,8 +117,6 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (!under_way)
 			break;
 		candidate->state = BID_CANDIDATE_BODY;
-		if (is_undecided(machine))
-			machine->max_parallel = count_parallel(machine) + 1;
 		break;
 	case BID_EVENT_LOOP:
 		if (under_way)
@@ -149,7 +134,6 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 			candidate->state = BID_CANDIDATE_LEAVING;
 		break;
 	case BID_EVENT_REPORTED:
-	case BID_EVENT_SKIPPED:
 		candidate->state = BID_CANDIDATE_OVER;
 		break;
 	case BID_EVENT_LEFT:
@@ -160,14 +144,14 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 	}
 }
 
-/* Choose the next start, or the end. */
-static void choose(struct bid_machine *machine, struct bid_actions *actions)
+/* Choose the next start, or the end. A start alone adds none; an attempt that ended is replaced, and other events add one. */
+static void choose(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
 	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_LEAVING) || machine->in_fallback;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
-	if (is_undecided(machine) && count_parallel(machine) < machine->max_parallel)
+	if (is_undecided(machine) && (event != BID_EVENT_START || !has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
 		next = find_next(machine);
 	more = busy || next != BID_NO_CANDIDATE || machine->fallbacks > 0;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
@@ -199,8 +183,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 {
 	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_SKIPPED ||
-		       event == BID_EVENT_FALLBACK_LEFT;
+		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_FALLBACK_LEFT;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)
@@ -208,7 +191,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 	else
 		take_of_candidate(machine, event, candidate, &actions);
 	if (chooses)
-		choose(machine, &actions);
+		choose(machine, event, &actions);
 	actions.hedge = hedge_of(machine, event, actions.start != BID_NO_CANDIDATE);
 	return actions;
 }

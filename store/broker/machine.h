@@ -51,7 +51,7 @@ enum bid_candidate_state {
 
 enum bid_machine_event {
 	/* events of the download */
-	BID_EVENT_START, /* start the first candidate, or another */
+	BID_EVENT_START, /* start a candidate, unless an attempt is in flight */
 	BID_EVENT_TIMER, /* hedge_ms is over */
 	BID_EVENT_CANCEL, /* no waiter left */
 	BID_EVENT_TIMEOUT, /* the wait of all waiters is over */
@@ -66,9 +66,8 @@ enum bid_machine_event {
 	BID_EVENT_LOOP, /* the server requests from this broker */
 	BID_EVENT_RESPONSE, /* the server is done */
 	BID_EVENT_NO_RESPONSE, /* likewise, because the attempt was cancelled */
-	BID_EVENT_REPORTED, /* report made */
+	BID_EVENT_REPORTED, /* report made, perhaps without a request */
 	BID_EVENT_LEFT, /* attempt dropped without a report */
-	BID_EVENT_SKIPPED, /* report made without a request */
 	BID_EVENTS
 };
 
@@ -85,7 +84,6 @@ struct bid_machine {
 	bool unwanted; /* no waiter is left, and no earlier one may return */
 	unsigned fallbacks; /* other downloads that may follow the last candidate */
 	bool in_fallback; /* a fallback is in flight */
-	unsigned max_parallel; /* limit of attempts in flight */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
 };

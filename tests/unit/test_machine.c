@@ -22,7 +22,7 @@ struct rig {
 
 static void set(struct rig *rig, enum bid_download_state state, enum bid_candidate_state first)
 {
-	*rig = (struct rig){ .machine = { .state = state, .max_parallel = 1, .n = N } };
+	*rig = (struct rig){ .machine = { .state = state, .n = N } };
 	rig->machine.candidates = rig->candidates;
 	rig->candidates[0].state = first;
 }
@@ -35,8 +35,7 @@ static const char *const attempts[BID_EVENTS] = {
 	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
 	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEAD] = "...BBBB....",     [BID_EVENT_VERIFIED] = "...CCCC....",
 	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_LOOP] = "...TTTT....",     [BID_EVENT_RESPONSE] = "...DDDD.D..",
-	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_SKIPPED] = "OOOOOOOOOOO",
-	[BID_EVENT_LEFT] = "QQQQQQQQQQQ",
+	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQQQ",
 };
 
 static const char letters[] = "NVKQSBCDTLO";
@@ -91,7 +90,7 @@ static const struct {
 	{ BID_EVENT_RESPONSE, BID_CANDIDATE_CHOSEN, true, "NRCTE" },
 	{ BID_EVENT_NO_RESPONSE, BID_CANDIDATE_STOPPED, false, "NRCTE" },
 	{ BID_EVENT_LEFT, BID_CANDIDATE_LEAVING, false, "NReeE" },
-	{ BID_EVENT_SKIPPED, BID_CANDIDATE_QUEUED, false, "NReeE" },
+	{ BID_EVENT_REPORTED, BID_CANDIDATE_QUEUED, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_CANDIDATE_DECIDING, true, "NeeeE" },
 };
 
@@ -222,7 +221,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_OVER);
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_int_equal(actions.start, 1);
-	assert_int_equal(take(&rig, BID_EVENT_SKIPPED, 1).start, 2);
+	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	take(&rig, BID_EVENT_RESPONSE, 2);
 	actions = take(&rig, BID_EVENT_REPORTED, 2);
 	assert_true(actions.end);
@@ -299,11 +298,9 @@ static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_
 {
 	switch (event) {
 	case BID_EVENT_REPORTED:
-		return candidate->state == BID_CANDIDATE_DECIDING;
+		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_QUEUED;
 	case BID_EVENT_LEFT:
 		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_LEAVING;
-	case BID_EVENT_SKIPPED:
-		return candidate->state == BID_CANDIDATE_QUEUED;
 	default:
 		return !is_idle(candidate) && candidate->state != BID_CANDIDATE_DECIDING &&
 		       candidate->state != BID_CANDIDATE_LEAVING;
