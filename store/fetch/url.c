@@ -13,11 +13,6 @@
 #include "base/cleanup.h"
 #include "base/utf8.h"
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 /* Returns the length of the scheme (RFC 3986, 3.1) of @url, or 0 without one. */
 static size_t scheme_length(const char *url)
 {
@@ -60,30 +55,6 @@ static char *encode_text(const char *text, bool (*stays)(unsigned char byte))
 	return encoded;
 }
 
-static int check_scheme(const char *url)
-{
-	size_t n = scheme_length(url);
-
-	if (n == 0)
-		return -EINVAL;
-	if (n == 4 && strncasecmp(url, "http", n) == 0)
-		return 0;
-	if (n == 5 && strncasecmp(url, "https", n) == 0)
-		return 0;
-	return -EPROTONOSUPPORT;
-}
-
-static CURLU *parse_url(const char *url)
-{
-	CURLU *parsed = curl_url();
-
-	if (parsed && curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) != CURLUE_OK) {
-		curl_url_cleanup(parsed);
-		return NULL;
-	}
-	return parsed;
-}
-
 const char *bid_url_behind_policy(const char *text, bool *ret_enforcing)
 {
 	static const char enforcing[] = "ima:enforcing ", ignore[] = "ima:ignore ";
@@ -101,35 +72,34 @@ bool bid_url_is_tree(const char *url)
 	return strncasecmp(url, "file://", 7) == 0;
 }
 
-/* Does @url begin with "HOST", "HOST:PORT" or "[ADDRESS]:PORT", and not with another scheme? */
-static bool begins_with_host(const char *url)
+/* Parse @url. One without a scheme gets "http://", as from libdebuginfod. A path may have blanks. Returns 0, -EINVAL or -ENOMEM. */
+static int parse_url(const char *url, CURLU **ret_parsed)
 {
-	size_t host = *url == '[' ? strcspn(url, "]") : strcspn(url, ":/");
-	const char *end = url + host + (url[host] == ']');
+	unsigned flags = CURLU_PATH_AS_IS | CURLU_NON_SUPPORT_SCHEME;
+	CURLU *parsed = curl_url();
+	CURLUcode code = CURLUE_OUT_OF_MEMORY;
 
-	return host > 0 && (*end == '\0' || *end == '/' || (*end == ':' && is_digit(end[1])));
-}
-
-/* Add "http://" to a @url without a scheme, as libdebuginfod does. A path may have blanks. Returns NULL without memory. */
-static char *complete_url(const char *url)
-{
-	char *completed;
-
-	if (bid_url_is_tree(url))
-		return encode_text(url, is_no_blank);
-	if (strstr(url, "://") || !begins_with_host(url))
-		return strdup(url);
-	return asprintf(&completed, "http://%s", url) < 0 ? NULL : completed;
+	flags |= bid_url_is_tree(url) ? CURLU_ALLOW_SPACE : CURLU_GUESS_SCHEME;
+	if (parsed)
+		code = curl_url_set(parsed, CURLUPART_URL, url, flags);
+	if (code == CURLUE_OK) {
+		*ret_parsed = parsed;
+		return 0;
+	}
+	curl_url_cleanup(parsed);
+	return code == CURLUE_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
 }
 
 int bid_url_tree_path(const char *url, char **ret_path)
 {
-	bid_auto_free char *completed = complete_url(url);
-	CURLU *parsed = completed ? parse_url(completed) : NULL;
+	CURLU *parsed;
 	char *path = NULL;
-	int r = -EINVAL;
+	int r = parse_url(url, &parsed);
 
-	if (parsed && curl_url_get(parsed, CURLUPART_PATH, &path, CURLU_URLDECODE) == CURLUE_OK && path[0] == '/' && path[1]) {
+	if (r < 0)
+		return r;
+	r = -EINVAL;
+	if (curl_url_get(parsed, CURLUPART_PATH, &path, CURLU_URLDECODE) == CURLUE_OK && path[0] == '/' && path[1]) {
 		*ret_path = strdup(path);
 		r = *ret_path ? 0 : -ENOMEM;
 	}
@@ -144,13 +114,6 @@ int bid_fetch_url_tree(const char *url, char **ret_path)
 	return bid_url_is_tree(url) ? bid_url_tree_path(url, ret_path) : -EPROTONOSUPPORT;
 }
 
-static int check_tree(const char *url)
-{
-	bid_auto_free char *path = NULL;
-
-	return bid_url_tree_path(url, &path);
-}
-
 /* Is @url UTF-8, as JSON and metrics need? Returns 0, -EINVAL or -ENOMEM. */
 static int check_text(const char *url)
 {
@@ -161,48 +124,54 @@ static int check_text(const char *url)
 	return strcmp(text, url) == 0 ? 0 : -EINVAL;
 }
 
-/* Check a complete URL. */
-static int check_url(const char *url)
+/* Returns 0 for a scheme of servers, and the path of a directory; or -EPROTONOSUPPORT or -EINVAL. */
+static int check_parts(CURLU *parsed, bool tree)
 {
-	CURLU *parsed;
-	CURLUcode code;
-	int r;
+	char *scheme = NULL, *path = NULL;
+	int r = -EPROTONOSUPPORT;
 
-	r = bid_url_is_tree(url) ? check_tree(url) : check_scheme(url);
-	if (r < 0)
-		return r;
-	/* requests append a path, which cannot follow a query or a fragment */
-	if (strnlen(url, BID_URL_MAX + 1) > BID_URL_MAX || strpbrk(url, "?#"))
-		return -EINVAL;
-	r = check_text(url);
-	if (r < 0)
-		return r;
-
-	parsed = curl_url();
-	if (!parsed)
-		return -ENOMEM;
-	code = curl_url_set(parsed, CURLUPART_URL, url, 0);
-	curl_url_cleanup(parsed);
-	if (code == CURLUE_OUT_OF_MEMORY)
-		return -ENOMEM;
-	return code == CURLUE_OK ? 0 : -EINVAL;
+	if (curl_url_get(parsed, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+	    curl_url_get(parsed, CURLUPART_PATH, &path, 0) == CURLUE_OK) {
+		if (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0)
+			r = 0;
+		else if (strcmp(scheme, "file") == 0)
+			/* bid_url_is_tree() does not know "file:/srv" */
+			r = tree && path[0] && path[1] ? 0 : -EINVAL;
+	}
+	curl_free(scheme);
+	curl_free(path);
+	return r;
 }
 
 int bid_url_normalise(const char *url, char **ret_url)
 {
-	bid_auto_free char *completed = complete_url(url);
+	bool tree = bid_url_is_tree(url);
+	char *text = NULL, *normal = NULL;
+	CURLU *parsed;
 	size_t len;
 	int r;
 
-	if (!completed)
-		return -ENOMEM;
-	r = check_url(completed);
+	/* requests append a path, which cannot follow a query or a fragment */
+	if (strnlen(url, BID_URL_MAX + 1) > BID_URL_MAX || strpbrk(url, "?#"))
+		return -EINVAL;
+	r = check_text(url);
+	if (r == 0)
+		r = parse_url(url, &parsed);
 	if (r < 0)
 		return r;
-	len = strlen(completed);
-	while (completed[len - 1] == '/')
-		completed[--len] = '\0';
-	*ret_url = bid_steal(completed);
+	r = check_parts(parsed, tree);
+	if (r == 0) {
+		if (curl_url_get(parsed, CURLUPART_URL, &text, 0) == CURLUE_OK)
+			normal = encode_text(text, is_no_blank);
+		r = normal ? 0 : -ENOMEM;
+	}
+	curl_free(text);
+	curl_url_cleanup(parsed);
+	if (r < 0)
+		return r;
+	for (len = strlen(normal); normal[len - 1] == '/'; len--)
+		normal[len - 1] = '\0';
+	*ret_url = normal;
 	return 0;
 }
 
@@ -272,9 +241,9 @@ static bool same_part(CURLU *a, CURLU *b, CURLUPart part)
 
 bool bid_url_same_server(const char *one, const char *other)
 {
-	CURLU *a = parse_url(one), *b = parse_url(other);
-	bool same = a && b && same_part(a, b, CURLUPART_SCHEME) && same_part(a, b, CURLUPART_HOST) &&
-		    same_part(a, b, CURLUPART_PORT);
+	CURLU *a = NULL, *b = NULL;
+	bool same = parse_url(one, &a) == 0 && parse_url(other, &b) == 0 && same_part(a, b, CURLUPART_SCHEME) &&
+		    same_part(a, b, CURLUPART_HOST) && same_part(a, b, CURLUPART_PORT);
 
 	curl_url_cleanup(a);
 	curl_url_cleanup(b);
