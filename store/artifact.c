@@ -58,6 +58,14 @@ const char *bid_kind_store_name(enum bid_kind kind)
 	return kinds[checked(kind)].store_name;
 }
 
+enum bid_kind bid_kind_parse_store_name(const char *name)
+{
+	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
+		if (strcmp(name, kinds[kind].store_name) == 0)
+			return (enum bid_kind)kind;
+	return BID_KIND_NONE;
+}
+
 bool bid_kind_fetchable(enum bid_kind kind)
 {
 	return kinds[checked(kind)].fetchable;

@@ -18,6 +18,9 @@ void bid_request_release(struct bid_request *request);
 /* The name of the artifact's file in perf's store: as bid_kind_name(), but "debug". Static. */
 const char *bid_kind_store_name(enum bid_kind kind);
 
+/* Find the kind without subpath of the file name @name in perf's store, or BID_KIND_NONE. */
+enum bid_kind bid_kind_parse_store_name(const char *name);
+
 /* Can a server have artifacts of this kind, or only the local store? */
 bool bid_kind_fetchable(enum bid_kind kind);
 

@@ -51,14 +51,6 @@ static bool ends_in_id(const char *path, size_t len, struct bid_id *ret_id, size
 	return true;
 }
 
-static enum bid_kind kind_of(const char *file)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(file, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			return (enum bid_kind)kind;
-	return BID_KIND_NONE;
-}
-
 bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
 {
 	struct bid_member_name parsed = { 0 };
@@ -69,7 +61,7 @@ bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
 	slash = strrchr(name, '/');
 	if (!slash || strlen(name) >= sizeof(parsed.path) - 1 || !bid_member_is_plain(name) || name[0] == '.')
 		return false;
-	parsed.kind = kind_of(slash + 1);
+	parsed.kind = bid_kind_parse_store_name(slash + 1);
 	if (parsed.kind == BID_KIND_NONE || !ends_in_id(name, (size_t)(slash - name), &parsed.id, &dir_len))
 		return false;
 	/* "[...]" is all of a name */

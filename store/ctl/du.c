@@ -140,7 +140,7 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 static void classify_artifact(const struct usage *usage, const char *text, struct stored_path *place)
 {
 	const char *name = strrchr(text, '/'), *id = name;
-	struct bid_request request = { .kind = BID_KIND_NONE };
+	struct bid_request request = { 0 };
 
 	if (strncmp(text, "[kernel.kcore]/", 15) == 0) {
 		place->row = KCORE;
@@ -151,9 +151,7 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 	if (!id || id == text || (size_t)(name - id) >= sizeof(place->id))
 		return;
 	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id), id);
-	for (unsigned kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(name + 1, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			request.kind = (enum bid_kind)kind;
+	request.kind = bid_kind_parse_store_name(name + 1);
 	if (request.kind == BID_KIND_NONE || bid_id_parse_str(place->id, &request.id) < 0) {
 		place->id[0] = '\0';
 		return;

@@ -114,7 +114,7 @@ static unsigned listed_in(int fd)
 	if (bid_beneath_opendir(fd, "", &dir) < 0)
 		return 0;
 	while ((entry = readdir(dir)))
-		kinds |= 1U << bid_objdir_kind(entry->d_name);
+		kinds |= 1U << bid_kind_parse_store_name(entry->d_name);
 	return kinds;
 }
 

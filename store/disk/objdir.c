@@ -131,14 +131,6 @@ int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 	return kinds;
 }
 
-enum bid_kind bid_objdir_kind(const char *name)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			return (enum bid_kind)kind;
-	return BID_KIND_NONE;
-}
-
 int bid_objdir_take(struct bid_store *store, const char *path, unsigned kinds)
 {
 	bid_auto_fd int dir = -1;

@@ -45,9 +45,6 @@ bool bid_foreign_is_there(struct bid_store *store, const struct bid_foreign *for
 /* The kinds of @disk_id in the foreign layouts of a lower store, as a mask of 1 << enum bid_kind. */
 int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id);
 
-/* The kind whose file in the store has the name @name, or BID_KIND_NONE. */
-enum bid_kind bid_objdir_kind(const char *name);
-
 /*
  * Remove the artifacts of @kinds from @path; after the last artifact, also an empty probe cache, the directory and its empty
  * parents. Files outside of the layout stay, and keep the directory. Returns the mask of the remaining kinds, or a negative errno.

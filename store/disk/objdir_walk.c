@@ -42,7 +42,7 @@ static bool is_perf_temp(const char *name)
 		return false;
 	memcpy(kind, name + 1, (size_t)(dot - name) - 1);
 	kind[dot - name - 1] = '\0';
-	return bid_objdir_kind(kind) != BID_KIND_NONE;
+	return bid_kind_parse_store_name(kind) != BID_KIND_NONE;
 }
 
 /* Is @path a directory at the top of the store that is no part of an original path? */
@@ -66,7 +66,7 @@ static int list_kinds(int dir, unsigned *ret_kinds, bool *ret_more)
 	*ret_more = false;
 	bid_dents_init(&dents, dir);
 	while ((entry = bid_dents_next(&dents))) {
-		enum bid_kind kind = bid_objdir_kind(entry->name);
+		enum bid_kind kind = bid_kind_parse_store_name(entry->name);
 		struct stat st;
 
 		if (strcmp(entry->name, ".") == 0 || strcmp(entry->name, "..") == 0)
@@ -132,7 +132,7 @@ static int visit_file(void *user, const struct bid_dirwalk_file *file)
 	bool inside = file->note & INSIDE;
 	char path[PATH_MAX];
 
-	if (file->type == DT_REG && inside && bid_objdir_kind(file->name) != BID_KIND_NONE)
+	if (file->type == DT_REG && inside && bid_kind_parse_store_name(file->name) != BID_KIND_NONE)
 		return 0;
 	if (snprintf(path, sizeof(path), "%s/%s", file->dir_path, file->name) >= (int)sizeof(path))
 		return 0;
