@@ -6,20 +6,9 @@
 
 #include "api/store.h"
 #include "base/kallsyms.h"
+#include "base/path.h"
 
 #define LINKS ".build-id/"
-
-bool bid_member_is_plain(const char *path)
-{
-	do {
-		size_t len = strcspn(path, "/");
-
-		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += len;
-	} while (*path++ == '/');
-	return true;
-}
 
 /* Skip a leading "./" of tar(1). */
 static const char *without_dot(const char *name)
@@ -59,7 +48,7 @@ bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
 
 	name = without_dot(name);
 	slash = strrchr(name, '/');
-	if (!slash || strlen(name) >= sizeof(parsed.path) - 1 || !bid_member_is_plain(name) || name[0] == '.')
+	if (!slash || strlen(name) >= sizeof(parsed.path) - 1 || !bid_path_is_plain(name) || name[0] == '.')
 		return false;
 	parsed.kind = bid_kind_parse_store_name(slash + 1);
 	if (parsed.kind == BID_KIND_NONE || !ends_in_id(name, (size_t)(slash - name), &parsed.id, &dir_len))
@@ -102,7 +91,7 @@ bool bid_member_is_link(const char *name, const char *target)
 	if (!bid_member_parse_link(name, &id) || strncmp(target, up, strlen(up)) != 0)
 		return false;
 	target += strlen(up);
-	return bid_member_is_plain(target) && ends_in_id(target, strlen(target), &disk_id, &dir_len) && bid_id_equal(&id, &disk_id);
+	return bid_path_is_plain(target) && ends_in_id(target, strlen(target), &disk_id, &dir_len) && bid_id_equal(&id, &disk_id);
 }
 
 /* "%sdt_…", "#definition", "p:group/event …", "r…" (perf, util/probe-file.c: probe_cache__load()) */

@@ -14,9 +14,6 @@ struct bid_member_name {
 	char path[PATH_MAX]; /* "/usr/bin/ls", "[vdso]"; "" without a path */
 };
 
-/* Is @path nothing but names with one slash between two: no way up, back, or to the root? */
-bool bid_member_is_plain(const char *path);
-
 /* Parse @name. Returns false for a name outside the layout, or with components that lead elsewhere. */
 bool bid_member_parse(const char *name, struct bid_member_name *ret_name);
 

@@ -10,6 +10,7 @@
 #include "archive/member.h"
 #include "base/cleanup.h"
 #include "base/io.h"
+#include "base/path.h"
 
 static const struct {
 	const char *suffix;
@@ -100,7 +101,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 	if (bid_store_where(store, &build->id, load->place, sizeof(load->place)) == 0 && strchr(load->place, '/'))
 		*strrchr(load->place, '/') = '\0';
 	else if (build->path && build->path[0] == '/' && strlen(build->path) < sizeof(load->place) &&
-		 bid_member_is_plain(build->path + 1))
+		 bid_path_is_plain(build->path + 1))
 		memcpy(load->place, build->path + 1, strlen(build->path));
 	else if (load->files[BID_KIND_KALLSYMS].fd >= 0)
 		snprintf(load->place, sizeof(load->place), "[kernel.kallsyms]");

@@ -106,3 +106,16 @@ bool bid_path_strip_deleted(char *path)
 	path[len - strlen(mark)] = '\0';
 	return true;
 }
+
+bool bid_path_is_plain(const char *path)
+{
+	size_t len;
+
+	do {
+		len = strcspn(path, "/");
+		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+		path += len;
+	} while (*path++);
+	return true;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Paths of open files, by /proc (proc_pid_fd(5)), and paths through permitted links. */
+/* Paths of open files, by /proc (proc_pid_fd(5)), paths through permitted links, and the form of a path. */
 #ifndef BID_BASE_PATH_H
 #define BID_BASE_PATH_H
 
@@ -34,5 +34,8 @@ int bid_path_append_real(char ***dirs, const char *option, const char *value);
 
 /* Take the mark of a file that was deleted from the end of @path. Returns whether there was one. */
 bool bid_path_strip_deleted(char *path);
+
+/* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
+bool bid_path_is_plain(const char *path);
 
 #endif

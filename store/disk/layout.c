@@ -5,6 +5,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/path.h"
+
 struct bid_id bid_layout_disk_id(const struct bid_id *id)
 {
 	struct bid_id disk_id = *id;
@@ -117,24 +119,11 @@ bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struc
 	}
 }
 
-bool bid_layout_stays_inside(const char *path)
-{
-	size_t len;
-
-	do {
-		len = strcspn(path, "/");
-		if (len == 0 || len > NAME_MAX || (len == 1 && path[0] == '.') || (len == 2 && path[0] == '.' && path[1] == '.'))
-			return false;
-		path += len;
-	} while (*path++);
-	return true;
-}
-
 const char *bid_layout_target(const char *text)
 {
 	const char *target = text + strlen(BID_LAYOUT_UP);
 
-	return strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && bid_layout_stays_inside(target) ? target : NULL;
+	return strncmp(text, BID_LAYOUT_UP, strlen(BID_LAYOUT_UP)) == 0 && bid_path_is_plain(target) ? target : NULL;
 }
 
 enum bid_kind bid_layout_file_kind(const char *path)
@@ -180,7 +169,7 @@ bool bid_layout_is_original(const char *path)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		if (strncmp(path, ours[i], strlen(ours[i])) == 0)
 			return false;
-	return path[0] == '/' && bid_layout_stays_inside(path + 1);
+	return path[0] == '/' && bid_path_is_plain(path + 1);
 }
 
 bool bid_is_unnamed(const char *objdir)

@@ -10,24 +10,24 @@
 
 #include "api/store.h"
 
-#define BID_LAYOUT_LINKS      ".build-id"
-#define BID_LAYOUT_PRIVATE    ".bidfs"
-#define BID_LAYOUT_LOCK	      BID_LAYOUT_PRIVATE "/lock"
-#define BID_LAYOUT_TEMP	      BID_LAYOUT_PRIVATE "/tmp"
-#define BID_LAYOUT_RECORDS    BID_LAYOUT_PRIVATE "/record"
-#define BID_LAYOUT_SCANS      BID_LAYOUT_PRIVATE "/scan"
-#define BID_LAYOUT_UNPACKED   BID_LAYOUT_PRIVATE "/unpacked"
-#define BID_LAYOUT_TABLES     BID_LAYOUT_PRIVATE "/kallsyms"
-#define BID_LAYOUT_UNSTRIPPED BID_LAYOUT_PRIVATE "/unstripped"
-#define BID_LAYOUT_SOURCES    BID_LAYOUT_PRIVATE "/source"
-#define BID_LAYOUT_SECTIONS   BID_LAYOUT_PRIVATE "/section"
-#define BID_LAYOUT_QUARANTINE BID_LAYOUT_PRIVATE "/quarantine"
-#define BID_LAYOUT_FETCHING   BID_LAYOUT_PRIVATE "/fetching"
-#define BID_LAYOUT_ABSENT     BID_LAYOUT_PRIVATE "/absent"
-#define BID_LAYOUT_CONTENT_KEYS    BID_LAYOUT_PRIVATE "/content-key"
-#define BID_LAYOUT_NAMES      BID_LAYOUT_PRIVATE "/name"
-#define BID_LAYOUT_FIRST      BID_LAYOUT_PRIVATE "/first"
-#define BID_LAYOUT_UP	      "../../" /* the beginning of each link */
+#define BID_LAYOUT_LINKS	".build-id"
+#define BID_LAYOUT_PRIVATE	".bidfs"
+#define BID_LAYOUT_LOCK		BID_LAYOUT_PRIVATE "/lock"
+#define BID_LAYOUT_TEMP		BID_LAYOUT_PRIVATE "/tmp"
+#define BID_LAYOUT_RECORDS	BID_LAYOUT_PRIVATE "/record"
+#define BID_LAYOUT_SCANS	BID_LAYOUT_PRIVATE "/scan"
+#define BID_LAYOUT_UNPACKED	BID_LAYOUT_PRIVATE "/unpacked"
+#define BID_LAYOUT_TABLES	BID_LAYOUT_PRIVATE "/kallsyms"
+#define BID_LAYOUT_UNSTRIPPED	BID_LAYOUT_PRIVATE "/unstripped"
+#define BID_LAYOUT_SOURCES	BID_LAYOUT_PRIVATE "/source"
+#define BID_LAYOUT_SECTIONS	BID_LAYOUT_PRIVATE "/section"
+#define BID_LAYOUT_QUARANTINE	BID_LAYOUT_PRIVATE "/quarantine"
+#define BID_LAYOUT_FETCHING	BID_LAYOUT_PRIVATE "/fetching"
+#define BID_LAYOUT_ABSENT	BID_LAYOUT_PRIVATE "/absent"
+#define BID_LAYOUT_CONTENT_KEYS BID_LAYOUT_PRIVATE "/content-key"
+#define BID_LAYOUT_NAMES	BID_LAYOUT_PRIVATE "/name"
+#define BID_LAYOUT_FIRST	BID_LAYOUT_PRIVATE "/first"
+#define BID_LAYOUT_UP		"../../" /* the beginning of each link */
 
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* bytes of the longest name of an id without a path */
 
@@ -52,9 +52,6 @@ const char *bid_layout_suffix(const struct bid_request *request, char buf[static
 
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);
-
-/* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
-bool bid_layout_stays_inside(const char *path);
 
 /*
  * The target of the link with the text @text, relative to the store; NULL for another form than perf's "../../PATH". Points into

@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "base/cleanup.h"
+#include "base/path.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
@@ -298,7 +299,7 @@ static bool is_name_of(const struct bid_id *id, const char *path)
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
 
-	return strchr(path, '/') && bid_layout_stays_inside(path) && bid_layout_is_named_after(path, &disk_id);
+	return strchr(path, '/') && bid_path_is_plain(path) && bid_layout_is_named_after(path, &disk_id);
 }
 
 int bid_names_each(struct bid_store *store, const struct bid_id *id,
