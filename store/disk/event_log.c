@@ -29,11 +29,12 @@ enum {
 static int open_log(struct bid_store *store, int flags, int *ret_fd)
 {
 	bid_auto_fd int dir = -1;
-	int r = bid_beneath_open(store->root, BID_LAYOUT_PRIVATE, O_PATH | O_DIRECTORY, &dir);
+	const char *name;
+	int r = bid_beneath_parent(store->root, BID_LAYOUT_EVICTED, O_PATH, &dir, &name);
 
 	if (r < 0)
 		return r;
-	*ret_fd = openat(dir, "evicted", flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
+	*ret_fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0644);
 	return *ret_fd < 0 ? -errno : 0;
 }
 

@@ -7,6 +7,32 @@
 
 #include "base/path.h"
 
+/* Is "PRIVATE/NAME" one of the @n paths @paths? */
+static bool is_among(const char *name, const char *const *paths, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(paths[i] + sizeof(BID_LAYOUT_PRIVATE), name) == 0)
+			return true;
+	return false;
+}
+
+bool bid_layout_is_private_dir(const char *name)
+{
+	static const char *const dirs[] = { BID_LAYOUT_TEMP,	   BID_LAYOUT_RECORDS,	    BID_LAYOUT_SCANS,	BID_LAYOUT_UNPACKED,
+					    BID_LAYOUT_TABLES,	   BID_LAYOUT_UNSTRIPPED,   BID_LAYOUT_SOURCES, BID_LAYOUT_SECTIONS,
+					    BID_LAYOUT_QUARANTINE, BID_LAYOUT_CONTENT_KEYS, BID_LAYOUT_NAMES,	BID_LAYOUT_FIRST,
+					    BID_LAYOUT_ABSENT };
+
+	return is_among(name, dirs, sizeof(dirs) / sizeof(dirs[0]));
+}
+
+bool bid_layout_is_private_file(const char *name)
+{
+	static const char *const files[] = { BID_LAYOUT_LOCK, BID_LAYOUT_FETCHING, BID_LAYOUT_EVICTED };
+
+	return is_among(name, files, sizeof(files) / sizeof(files[0]));
+}
+
 struct bid_id bid_layout_disk_id(const struct bid_id *id)
 {
 	struct bid_id disk_id = *id;

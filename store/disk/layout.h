@@ -27,7 +27,12 @@
 #define BID_LAYOUT_CONTENT_KEYS BID_LAYOUT_PRIVATE "/content-key"
 #define BID_LAYOUT_NAMES	BID_LAYOUT_PRIVATE "/name"
 #define BID_LAYOUT_FIRST	BID_LAYOUT_PRIVATE "/first"
+#define BID_LAYOUT_EVICTED	BID_LAYOUT_PRIVATE "/evicted"
 #define BID_LAYOUT_UP		"../../" /* the beginning of each link */
+
+/* Is @name, in the private folder, the name of one of the directories or files above? */
+bool bid_layout_is_private_dir(const char *name);
+bool bid_layout_is_private_file(const char *name);
 
 #define BID_LAYOUT_MAX (BID_ID_HEX_MAX + 32) /* bytes of the longest name of an id without a path */
 

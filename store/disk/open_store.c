@@ -44,22 +44,16 @@ static long long dirty_for_s(void)
 /* Remove files in the way of private folders. Only a damaged file system creates such files. */
 static void clear_way(int root)
 {
-	static const char *const folders[] = { BID_LAYOUT_TEMP,	     BID_LAYOUT_RECORDS,    BID_LAYOUT_SCANS,
-					       BID_LAYOUT_UNPACKED,  BID_LAYOUT_TABLES,	    BID_LAYOUT_SOURCES,
-					       BID_LAYOUT_SECTIONS,  BID_LAYOUT_QUARANTINE, BID_LAYOUT_CONTENT_KEYS,
-					       BID_LAYOUT_NAMES,     BID_LAYOUT_FIRST,	    BID_LAYOUT_ABSENT,
-					       BID_LAYOUT_UNSTRIPPED };
-	bid_auto_fd int private = -1;
+	bid_auto_dir DIR *private = NULL;
+	struct dirent *entry;
+	struct stat st;
 
-	if (bid_beneath_open(root, BID_LAYOUT_PRIVATE, O_RDONLY | O_DIRECTORY, &private) < 0)
+	if (bid_beneath_opendir(root, BID_LAYOUT_PRIVATE, &private) < 0)
 		return;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const char *name = folders[i] + sizeof(BID_LAYOUT_PRIVATE);
-		struct stat st;
-
-		if (fstatat(private, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
-			unlinkat(private, name, 0);
-	}
+	while ((entry = readdir(private)))
+		if (bid_layout_is_private_dir(entry->d_name) &&
+		    fstatat(dirfd(private), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(st.st_mode))
+			unlinkat(dirfd(private), entry->d_name, 0);
 }
 
 /* Create the private folder, and remove temporary files of dead writers. */

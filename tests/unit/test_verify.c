@@ -84,6 +84,8 @@ static void test_right_store_has_no_findings(void **state)
 	run(fixture,
 	    "touch 'store/[debuginfod]/" ID_B "/probes' && mkdir -p 'store/[kernel.kcore]/" ID_A "/2026112108080800' && "
 	    "touch 'store/[kernel.kcore]/" ID_A "/2026112108080800/kallsyms' && mkdir -p store/jit && touch store/jit/x.dump");
+	/* as an eviction and a download leave them */
+	run(fixture, "touch store/.bidfs/evicted store/.bidfs/fetching");
 	stats = verify(fixture, DEEP, "");
 	assert_int_equal(stats.names, 5);
 	assert_int_equal(stats.objects, 5);

@@ -331,9 +331,6 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 /* Count the entries of the private folder that are not part of its layout. */
 static int check_foreign(struct bid_verify *verify)
 {
-	static const char *const known[] = { ".",	"..",	      "tmp",	  "record", "unpacked",	 "source",
-					     "section", "quarantine", "name",	  "scan",   "absent",	 "content-key",
-					     "first",	"kallsyms",   "fetching", "lock",   "unstripped" };
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r;
@@ -341,13 +338,10 @@ static int check_foreign(struct bid_verify *verify)
 	r = bid_beneath_opendir(verify->store->root, BID_LAYOUT_PRIVATE, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	for (errno = 0; (entry = readdir(dir)); errno = 0) {
-		bool found = false;
-
-		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-			found = found || strcmp(entry->d_name, known[i]) == 0;
-		verify->stats.foreign += !found;
-	}
+	for (errno = 0; (entry = readdir(dir)); errno = 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			verify->stats.foreign += !bid_layout_is_private_dir(entry->d_name) &&
+						 !bid_layout_is_private_file(entry->d_name);
 	return -errno;
 }
 
