@@ -289,15 +289,6 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 	return emptied;
 }
 
-static int remove_section(void *user, const struct bid_request *section)
-{
-	struct bid_store *store = user;
-
-	bid_record_drop(store, section);
-	bid_source_section_remove(store, section);
-	return 0;
-}
-
 /* a download to remove under all its names */
 struct download {
 	struct bid_store *store;
@@ -363,7 +354,7 @@ bool bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	if (!download.kept)
 		bid_record_drop(store, &stored);
 	bid_derived_forget(store, &stored.id);
-	bid_store_each_source_section(store, &stored.id, BID_KIND_SECTION, remove_section, store);
+	bid_source_sections_remove(store, &stored.id, BID_KIND_SECTION);
 	return !download.kept;
 }
 

@@ -32,7 +32,8 @@ void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, u
 		if (kinds & 1U << kind)
 			bid_record_drop(store, &(struct bid_request){ .id = *disk_id, .kind = (enum bid_kind)kind });
 	if (last) {
-		bid_source_sections_remove(store, disk_id);
+		bid_source_sections_remove(store, disk_id, BID_KIND_SOURCE);
+		bid_source_sections_remove(store, disk_id, BID_KIND_SECTION);
 		bid_names_forget(store, disk_id);
 		bid_derived_forget(store, disk_id);
 	}
@@ -277,7 +278,8 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 	}
 	/* sources and sections of a build without other artifacts */
 	if (source_sections && r == 0) {
-		bid_source_sections_remove(store, &removal->id);
+		bid_source_sections_remove(store, &removal->id, BID_KIND_SOURCE);
+		bid_source_sections_remove(store, &removal->id, BID_KIND_SECTION);
 		r = bid_source_sections_any(store, &removal->id) ? -EACCES : 0;
 	}
 	removal->error = r < 0 ? r : removal->names == 0 && !source_sections ? -ENOENT : 0;

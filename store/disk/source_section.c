@@ -153,10 +153,9 @@ static int remove_one(void *user, const struct bid_request *artifact)
 	return 0;
 }
 
-void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id)
+void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id, enum bid_kind kind)
 {
-	bid_store_each_source_section(store, id, BID_KIND_SOURCE, remove_one, store);
-	bid_store_each_source_section(store, id, BID_KIND_SECTION, remove_one, store);
+	bid_store_each_source_section(store, id, kind, remove_one, store);
 }
 
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path)

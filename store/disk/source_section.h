@@ -37,7 +37,7 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id);
 /* Remove the file of @request and its empty parents. -ENOENT if there is none. */
 int bid_source_section_remove(struct bid_store *store, const struct bid_request *request);
 
-/* Remove all sources and sections of @id. */
-void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id);
+/* Remove all sources or sections of @id, with their records. */
+void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id, enum bid_kind kind);
 
 #endif
