@@ -41,8 +41,8 @@ static int move_file(int from, const char *name, int to, const char *stem, char 
 	return -EEXIST;
 }
 
-int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
-			   size_t size)
+int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind,
+			   char ret_path[static PATH_MAX])
 {
 	char stem[NAME_MAX + 1], moved_name[NAME_MAX + 1];
 	bid_auto_fd int from = -1, to = -1;
@@ -66,17 +66,17 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 		renameat2(to, moved_name, from, name, RENAME_NOREPLACE);
 		return -ESTALE;
 	}
-	snprintf(ret_path, size, "%s/%s", BID_LAYOUT_QUARANTINE, moved_name);
+	snprintf(ret_path, PATH_MAX, "%s/%s", BID_LAYOUT_QUARANTINE, moved_name);
 	return 0;
 }
 
-int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
-			size_t size)
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request,
+			char ret_path[static PATH_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
 	return bid_quarantine_move_as(store, path, fd, bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
-				      ret_path, size);
+				      ret_path);
 }
 
 static int count_files(struct bid_store *store, unsigned *ret_n)

@@ -11,12 +11,12 @@
  * Move the file @path of @store, open at @fd, to the quarantine under the id and kind of @request. Returns 0 and its new path,
  * -ESTALE if another file has the name @path by now, which stays, or as renameat2(2).
  */
-int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request, char *ret_path,
-			size_t size);
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request,
+			char ret_path[static PATH_MAX]);
 
 /* As bid_quarantine_move(), under the name "@what.@kind". */
-int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind, char *ret_path,
-			   size_t size);
+int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, const char *what, const char *kind,
+			   char ret_path[static PATH_MAX]);
 
 /*
  * Open the quarantine for a rejected download of @request, and give it a name. Returns 0, the directory for the caller to close,

@@ -13,9 +13,7 @@
 #include "disk/digest.h"
 #include "disk/dirwalk.h"
 #include "disk/layout.h"
-#include "disk/publish/content_key.h"
 #include "disk/publish/ingest.h"
-#include "disk/quarantine.h"
 #include "disk/store.h"
 
 enum {
@@ -149,15 +147,6 @@ int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, co
 int bid_store_remove_content_key(struct bid_store *store, const struct bid_content_key *key)
 {
 	int r = bid_store_writable(store) ? bid_beneath_unlink(store->root, key->stored) : -EROFS;
-
-	if (r == 0)
-		bid_beneath_prune_above(store->root, key->stored);
-	return r;
-}
-
-int bid_content_key_quarantine(struct bid_store *store, const struct bid_content_key *key, int fd, char *ret_path, size_t size)
-{
-	int r = bid_quarantine_move_as(store, key->stored, fd, key->name, "content-key", ret_path, size);
 
 	if (r == 0)
 		bid_beneath_prune_above(store->root, key->stored);

@@ -80,11 +80,10 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 
 	bid_layout_file(place, request->kind, path);
 	if (is_stripped(store, path, &there, &file))
-		return bid_quarantine_move(store, path, file.fd, &there, moved, sizeof(moved)) == 0 &&
-		       bid_beneath_unlink(store->root, moved) == 0;
+		return bid_quarantine_move(store, path, file.fd, &there, moved) == 0 && bid_beneath_unlink(store->root, moved) == 0;
 	/* open the file before checking it: another file that gets its name meanwhile stays there */
 	if (bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) < 0 || !is_wrong(fd, &there) ||
-	    bid_quarantine_move(store, path, fd, &there, moved, sizeof(moved)) < 0)
+	    bid_quarantine_move(store, path, fd, &there, moved) < 0)
 		return false;
 	bid_warning("wrong content: bidfs quarantined '%s' as '%s'", path, moved);
 	return true;

@@ -199,7 +199,7 @@ static void quarantine_object(struct bid_verify *verify, int fd, struct bid_find
 {
 	char moved[PATH_MAX];
 
-	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, moved, sizeof(moved)) < 0)
+	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, moved) < 0)
 		return;
 	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; quarantined as '%.150s'", moved);
 	finding->repaired = true;

@@ -10,6 +10,7 @@
 
 #include <bid/error.h>
 
+#include "api/content_key.h"
 #include "api/elf.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
@@ -21,8 +22,8 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
-#include "disk/publish/content_key.h"
 #include "disk/publish/temp.h"
+#include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/store.h"
@@ -320,7 +321,9 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 		return bid_verify_progress(verify);
 	finding.kind = r < 0 ? BID_FINDING_UNREADABLE : BID_FINDING_CORRUPT;
 	finding.text = r < 0 ? strerror(-r) : "has other bytes than its content key says";
-	if (r == 0 && verify->config->repair && bid_content_key_quarantine(verify->store, key, fd, moved, sizeof(moved)) == 0) {
+	if (r == 0 && verify->config->repair &&
+	    bid_quarantine_move_as(verify->store, key->stored, fd, key->name, "content-key", moved) == 0) {
+		bid_beneath_prune_above(verify->store->root, key->stored);
 		snprintf(text, sizeof(text), "%s; quarantined as '%.150s'", finding.text, moved);
 		finding.text = text;
 		finding.repaired = true;
