@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/limits.h"
@@ -103,110 +102,43 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 
 /* Artifacts that the store cannot keep are files in memory. BID_LIMIT_MEMORY bounds the sum of all open ones of this process. */
 
-static int by_inode(const void *a, const void *b)
-{
-	const struct stat *one = a, *two = b;
-
-	return one->st_ino < two->st_ino ? -1 : one->st_ino > two->st_ino;
-}
-
-/* List the files among our descriptors on the file system of @like. A duplicate of a descriptor counts as an open file too. */
-static int list_files(const struct stat *like, struct stat **files, size_t *n)
+/* Sum up the bytes of the open files in memory; @fd is one of them. Takes up to a few milliseconds. */
+static int count_memory(int fd, uint64_t *ret_bytes)
 {
 	bid_auto_dir DIR *descriptors = opendir("/proc/self/fd");
 	struct dirent *entry;
-	size_t room = 0;
+	struct stat like, st;
 
-	if (!descriptors)
+	if (!descriptors || fstat(fd, &like) < 0)
 		return -errno;
-	while ((entry = readdir(descriptors))) {
-		struct stat st;
-
+	*ret_bytes = 0;
+	while ((entry = readdir(descriptors)))
 		/* by the name: another thread may close the descriptor meanwhile */
-		if (entry->d_name[0] == '.' || fstatat(dirfd(descriptors), entry->d_name, &st, 0) < 0 ||
-		    st.st_dev != like->st_dev || st.st_nlink > 0)
-			continue;
-		if (bid_array_grow(*files, *n, room) < 0)
-			return -ENOMEM;
-		(*files)[(*n)++] = st;
-	}
+		if (entry->d_name[0] != '.' && fstatat(dirfd(descriptors), entry->d_name, &st, 0) == 0 &&
+		    st.st_dev == like.st_dev && st.st_nlink == 0)
+			*ret_bytes += (uint64_t)st.st_size;
 	return 0;
-}
-
-/* Sum up the bytes of all open files on the file system of @fd, a file in memory. */
-static int count_bytes(int fd, uint64_t *ret_bytes)
-{
-	bid_auto_free struct stat *files = NULL;
-	uint64_t bytes = 0;
-	struct stat like;
-	size_t n = 0;
-	int r;
-
-	if (fstat(fd, &like) < 0)
-		return -errno;
-	r = list_files(&like, &files, &n);
-	if (r < 0)
-		return r;
-	if (n > 0)
-		qsort(files, n, sizeof(*files), by_inode);
-	for (size_t i = 0; i < n; i++)
-		if (i == 0 || files[i].st_ino != files[i - 1].st_ino)
-			bytes += (uint64_t)files[i].st_size;
-	*ret_bytes = bytes;
-	return 0;
-}
-
-/* Make a file in memory with @size zero bytes. Returns -ENOMEM without room for it, or as memfd_create(2). */
-static int new_memory(uint64_t size, int *ret_fd)
-{
-	bid_auto_fd int fd = memfd_create("bid-derived", MFD_CLOEXEC);
-	uint64_t bytes;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	if (size > BID_LIMIT_MEMORY)
-		return -ENOMEM;
-	/* set the size first, so that a counting thread includes it */
-	if (ftruncate(fd, (off_t)size) < 0)
-		return -errno;
-	r = count_bytes(fd, &bytes);
-	if (r < 0)
-		return r;
-	if (bytes > BID_LIMIT_MEMORY)
-		return -ENOMEM;
-	*ret_fd = bid_steal_fd(&fd);
-	return 0;
-}
-
-/* How large one may be now. Takes up to a few milliseconds. */
-static int memory_left(uint64_t *ret_left)
-{
-	bid_auto_fd int fd = memfd_create("bid-none", MFD_CLOEXEC);
-	uint64_t bytes;
-	int r;
-
-	if (fd < 0)
-		return -errno;
-	r = count_bytes(fd, &bytes);
-	if (r == 0)
-		*ret_left = bytes < BID_LIMIT_MEMORY ? BID_LIMIT_MEMORY - bytes : 0;
-	return r;
 }
 
 static int derive_to_memory(enum bid_kind kind, const struct bid_derivation *derivation, struct bid_file *ret_file)
 {
-	bid_auto_fd int fd = -1;
-	uint64_t left = 0;
+	bid_auto_fd int fd = memfd_create("bid-derived", MFD_CLOEXEC);
+	uint64_t used = 0;
 	struct stat st;
-	int r = new_memory(derivation->size, &fd);
+	int r;
 
+	if (fd < 0)
+		return -errno;
+	if (derivation->size > BID_LIMIT_MEMORY)
+		return -ENOMEM;
+	/* set the size first, so that a counting thread includes it */
+	if (ftruncate(fd, (off_t)derivation->size) < 0)
+		return -errno;
+	r = count_memory(fd, &used);
 	if (r == 0)
-		r = memory_left(&left);
-	if (r == 0)
-		r = fill_file(fd, left + derivation->size, derivation);
+		r = used > BID_LIMIT_MEMORY ? -ENOMEM : fill_file(fd, BID_LIMIT_MEMORY - used + derivation->size, derivation);
 	/* memory was the limit, and others may release it */
-	if (r == -EFBIG && left < BID_LIMIT_MEMORY)
+	if (r == -EFBIG && used > 0)
 		r = -ENOMEM;
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
