@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The interface of the broker: start and end, request handles, progress, offline, refresh. */
+/* The interface of the broker: start and end, progress, offline, refresh. */
 #include "broker/broker_types.h"
 
 #include <errno.h>
@@ -174,86 +174,6 @@ bool bid_broker_has_servers(const struct bid_broker *broker)
 	return broker->n_servers > 0;
 }
 
-int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
-{
-	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
-	bool ending;
-
-	if (!waiter)
-		return -ENOMEM;
-	waiter->fn = fn;
-	waiter->user = user;
-
-	pthread_mutex_lock(&broker->lock);
-	ending = broker->ending;
-	if (!ending) {
-		waiter->handle = *ret_handle = ++broker->last_handle;
-		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
-		bid_steal(waiter);
-	}
-	pthread_mutex_unlock(&broker->lock);
-	return ending ? -EINTR : 0;
-}
-
-/* Returns the waiter of @handle, or NULL. Under the lock. */
-static struct bid_waiter *find_waiter(struct bid_broker *broker, uint64_t handle)
-{
-	/* from the newest: a handle is used at once, and rarely cancelled */
-	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
-
-	while (waiter && waiter->handle > handle)
-		waiter = TAILQ_PREV(waiter, bid_waiters, all);
-	return waiter && waiter->handle == handle ? waiter : NULL;
-}
-
-void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
-{
-	struct bid_waiter *waiter;
-
-	pthread_mutex_lock(&broker->lock);
-	waiter = find_waiter(broker, handle);
-	if (waiter && waiter->state != BID_WAITER_QUEUED) {
-		waiter->cancelled = true;
-		waiter = NULL;
-	}
-	if (waiter) {
-		struct bid_download *download = waiter->download;
-
-		bid_waiter_remove(waiter);
-		if (bid_download_is_unwanted(download))
-			bid_download_cancel(download);
-	}
-	pthread_mutex_unlock(&broker->lock);
-
-	if (waiter)
-		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-}
-
-/* Returns the new waiter of the request handle @handle, or NULL for a used one. */
-static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t handle)
-{
-	struct bid_waiter *waiter;
-
-	pthread_mutex_lock(&broker->lock);
-	waiter = find_waiter(broker, handle);
-	if (waiter && waiter->state == BID_WAITER_NEW)
-		waiter->state = BID_WAITER_BUSY;
-	else
-		waiter = NULL;
-	pthread_mutex_unlock(&broker->lock);
-	return waiter;
-}
-
-void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request)
-{
-	struct bid_waiter *waiter = take_new_waiter(broker, handle);
-
-	if (waiter)
-		bid_broker_submit(broker, waiter, request);
-	else
-		bid_error("handle used twice: '%llu'", (unsigned long long)handle);
-}
-
 /* Returns the attempt with a body, or the last one. Under the lock. */
 static const struct bid_attempt *foremost_attempt(const struct bid_download *download)
 {
@@ -295,7 +215,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_p
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = find_waiter(broker, handle);
+	waiter = bid_waiter_of(broker, handle);
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->fallback.waiter.download;
 

@@ -3,7 +3,7 @@
  * Types shared by the files of the broker.
  *
  *   lookup.c		lookup in the store and in the negative cache
- *   broker.c		interface: start, end, request handles, cancel, progress, offline, refresh
+ *   broker.c		start and end; progress, offline, refresh
  *   threads.c		commit workers and their queue, timer thread
  *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
  *			machine, runs actions

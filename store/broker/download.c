@@ -81,7 +81,8 @@ void bid_download_release_lock(struct bid_download *download)
 		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
 }
 
-bool bid_download_is_unwanted(const struct bid_download *download)
+/* Is @download without waiters, present ones and ones that may return? Under the lock. */
+static bool is_unwanted(const struct bid_download *download)
 {
 	return download->n_waiters == 0 && !download->may_return;
 }
@@ -129,7 +130,8 @@ void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 		TAILQ_REMOVE(&broker->waiters, waiter, all);
 }
 
-void bid_waiter_remove(struct bid_waiter *waiter)
+/* Take @waiter out of its download, and detach it. Under the lock. */
+static void remove_waiter(struct bid_waiter *waiter)
 {
 	struct bid_download *download = waiter->download;
 
@@ -145,7 +147,7 @@ static void take_waiters(struct bid_download *download, struct bid_waiters *wait
 	struct bid_waiter *waiter;
 
 	while ((waiter = TAILQ_FIRST(&download->waiters))) {
-		bid_waiter_remove(waiter);
+		remove_waiter(waiter);
 		TAILQ_INSERT_TAIL(waiters, waiter, link);
 	}
 }
@@ -380,13 +382,13 @@ static void cancel_fallback(struct bid_download *download)
 	/* otherwise its answer is coming */
 	if (!whole)
 		return;
-	bid_waiter_remove(waiter);
+	remove_waiter(waiter);
 	/* a reader may return for the file */
 	whole->may_return |= timed_out;
 	if (timed_out && whole->n_waiters == 0)
 		bid_download_step(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
-	else if (bid_download_is_unwanted(whole))
-		bid_download_cancel(whole);
+	else if (is_unwanted(whole))
+		bid_download_step(whole, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		unhash(whole);
@@ -417,7 +419,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 	bool starts;
 
 	do {
-		machine->unwanted = broker->ending || bid_download_is_unwanted(download);
+		machine->unwanted = broker->ending || is_unwanted(download);
 		actions = bid_machine_step(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
@@ -559,11 +561,6 @@ static void expire_start_timer(void *user)
 	bid_download_unref(download);
 }
 
-void bid_download_cancel(struct bid_download *download)
-{
-	bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
-}
-
 void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
@@ -666,7 +663,7 @@ void bid_download_poll(struct bid_download *download)
 	bool over;
 
 	pthread_mutex_lock(&broker->lock);
-	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || bid_download_is_unwanted(download);
+	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || is_unwanted(download);
 	pthread_mutex_unlock(&broker->lock);
 	if (!over && is_still_busy(download)) {
 		poll_later(download);
@@ -808,4 +805,83 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	bid_waiter_answer(broker, waiter, r, NULL, seen);
 	if (seen)
 		unref_unlocked(seen);
+}
+
+int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
+{
+	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
+	bool ending;
+
+	if (!waiter)
+		return -ENOMEM;
+	waiter->fn = fn;
+	waiter->user = user;
+
+	pthread_mutex_lock(&broker->lock);
+	ending = broker->ending;
+	if (!ending) {
+		waiter->handle = *ret_handle = ++broker->last_handle;
+		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
+		bid_steal(waiter);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return ending ? -EINTR : 0;
+}
+
+struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t handle)
+{
+	/* from the newest: a handle is used at once, and rarely cancelled */
+	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
+
+	while (waiter && waiter->handle > handle)
+		waiter = TAILQ_PREV(waiter, bid_waiters, all);
+	return waiter && waiter->handle == handle ? waiter : NULL;
+}
+
+void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_waiter_of(broker, handle);
+	if (waiter && waiter->state != BID_WAITER_QUEUED) {
+		waiter->cancelled = true;
+		waiter = NULL;
+	}
+	if (waiter) {
+		struct bid_download *download = waiter->download;
+
+		remove_waiter(waiter);
+		if (is_unwanted(download))
+			bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	}
+	pthread_mutex_unlock(&broker->lock);
+
+	if (waiter)
+		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+}
+
+/* Returns the new waiter of the request handle @handle, or NULL for a used one. */
+static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t handle)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = bid_waiter_of(broker, handle);
+	if (waiter && waiter->state == BID_WAITER_NEW)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		waiter = NULL;
+	pthread_mutex_unlock(&broker->lock);
+	return waiter;
+}
+
+void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request)
+{
+	struct bid_waiter *waiter = take_new_waiter(broker, handle);
+
+	if (waiter)
+		bid_broker_submit(broker, waiter, request);
+	else
+		bid_error("handle used twice: '%llu'", (unsigned long long)handle);
 }

@@ -84,8 +84,8 @@ struct bid_download {
 	struct bid_report *reports[]; /* one per server and request, also those of fallbacks; a reference each */
 };
 
-/* Take @waiter out of its download, and detach it. Under the lock. */
-void bid_waiter_remove(struct bid_waiter *waiter);
+/* Returns the waiter of @handle, or NULL. Under the lock. */
+struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t handle);
 
 /* Use up the request handle of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
@@ -118,14 +118,8 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  */
 void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error);
 
-/* Cancel @download, without waiters, if possible. Under the lock. */
-void bid_download_cancel(struct bid_download *download);
-
 /* Let other processes download the same, if @download has its lock. Without the broker's lock. */
 void bid_download_release_lock(struct bid_download *download);
-
-/* Is @download without waiters, present ones and ones that may return? Under the lock. */
-bool bid_download_is_unwanted(const struct bid_download *download);
 
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
