@@ -509,7 +509,6 @@ static int start_fetch(struct bid_fetch *fetch)
 	fetch->multi = curl_multi_init();
 	if (!fetch->multi)
 		return -ENOMEM;
-	curl_multi_setopt(fetch->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
 	curl_multi_setopt(fetch->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS);
 	return bid_thread_start(&fetch->thread, "bid-network", run_network, fetch);
 }

@@ -677,10 +677,8 @@ static int set_options(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
 	/* the path of a source file comes from the compiler, unnormalised */
 	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_FAILONERROR, 0L) != CURLE_OK;
 	/* decodes an encoding, although set_headers() requests none: an encoded body has no size and no parts */
 	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
