@@ -340,7 +340,7 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 }
 
 /* Commit the body. Returns found, rejected or failed. */
-static enum bid_outcome publish(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text)
+static enum bid_outcome commit_body(struct bid_attempt *attempt, struct bid_file *ret_file, const char **ret_text)
 {
 	struct bid_origin origin = origin_of(attempt);
 	int r = 0;
@@ -427,7 +427,7 @@ static void prefetch_dwz(const struct bid_download *download, const struct bid_i
 }
 
 /* Report the outcome of @attempt, and end the download after a final one. Frees @attempt. */
-static void decide(struct bid_attempt *attempt)
+static void decide_outcome(struct bid_attempt *attempt)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_download *download = attempt->download;
@@ -437,7 +437,7 @@ static void decide(struct bid_attempt *attempt)
 	bool over;
 
 	if (outcome == BID_OUTCOME_FOUND)
-		outcome = publish(attempt, &file, &text);
+		outcome = commit_body(attempt, &file, &text);
 	if (outcome == BID_OUTCOME_REJECTED)
 		quarantine_bytes(attempt);
 	bid_download_report(download, attempt, outcome, text);
@@ -473,7 +473,7 @@ void bid_attempt_run(struct bid_attempt *attempt)
 	wanted = !broker->ending && bid_machine_wants_response(&download->machine, attempt->candidate);
 	pthread_mutex_unlock(&broker->lock);
 	if (wanted) {
-		decide(attempt);
+		decide_outcome(attempt);
 	} else {
 		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
 		end_attempt(attempt, BID_EVENT_LEFT);

@@ -95,7 +95,7 @@ bool bid_recent_responses_add(struct bid_recent_responses *responses, struct bid
 }
 
 /* Copy all reports with a reference, newest first. Returns their number. */
-static size_t collect(struct bid_broker *broker, struct bid_report *ret_all[static BID_RESPONSES_MAX])
+static size_t ref_all(struct bid_broker *broker, struct bid_report *ret_all[static BID_RESPONSES_MAX])
 {
 	size_t n = 0;
 
@@ -106,7 +106,7 @@ static size_t collect(struct bid_broker *broker, struct bid_report *ret_all[stat
 	return n;
 }
 
-static void give_back(struct bid_broker *broker, struct bid_report *all[], size_t n)
+static void unref_all(struct bid_broker *broker, struct bid_report *all[], size_t n)
 {
 	pthread_mutex_lock(&broker->lock);
 	for (size_t i = 0; i < n; i++)
@@ -125,7 +125,7 @@ static bool is_among(struct bid_report *const all[], size_t n, const struct bid_
 }
 
 /* Report the negative cache entry of @server and @request, perhaps of another process, if the ring has none. */
-static int tell_negative(struct bid_broker *broker, const struct bid_request *request, size_t server,
+static int pass_negative(struct bid_broker *broker, const struct bid_request *request, size_t server,
 			 struct bid_report *const all[], size_t n, bid_report_fn fn, void *user)
 {
 	struct bid_report report = {
@@ -141,7 +141,7 @@ static int tell_negative(struct bid_broker *broker, const struct bid_request *re
 	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
-static int tell_responses(struct bid_broker *broker, const struct bid_id *id, struct bid_report *const all[], size_t n,
+static int pass_responses(struct bid_broker *broker, const struct bid_id *id, struct bid_report *const all[], size_t n,
 			  bid_report_fn fn, void *user)
 {
 	int r = 0;
@@ -160,7 +160,7 @@ static int tell_responses(struct bid_broker *broker, const struct bid_id *id, st
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 
 		for (size_t i = 0; r == 0 && i < broker->n_servers && bid_kind_fetchable(request.kind); i++)
-			r = tell_negative(broker, &request, i, all, n, fn, user);
+			r = pass_negative(broker, &request, i, all, n, fn, user);
 	}
 	return r;
 }
@@ -168,24 +168,24 @@ static int tell_responses(struct bid_broker *broker, const struct bid_id *id, st
 int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user)
 {
 	struct bid_report *all[BID_RESPONSES_MAX];
-	size_t n = collect(broker, all);
-	int r = tell_responses(broker, id, all, n, fn, user);
+	size_t n = ref_all(broker, all);
+	int r = pass_responses(broker, id, all, n, fn, user);
 
-	give_back(broker, all, n);
+	unref_all(broker, all, n);
 	return r;
 }
 
 void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *user)
 {
 	struct bid_report *all[BID_RESPONSES_MAX];
-	size_t n = collect(broker, all), n_told = 0;
+	size_t n = ref_all(broker, all), n_passed = 0;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < n && n_told < BID_FAILURES_MAX; i++) {
+	for (size_t i = 0; r == 0 && i < n && n_passed < BID_FAILURES_MAX; i++) {
 		if (!bid_outcome_is_failure(all[i]->outcome) || is_among(all, i, all[i], is_same_response))
 			continue;
-		n_told++;
+		n_passed++;
 		r = fn(user, all[i], 0);
 	}
-	give_back(broker, all, n);
+	unref_all(broker, all, n);
 }

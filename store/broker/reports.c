@@ -73,7 +73,7 @@ static void log_report(const struct bid_download *download, const char *name, en
  * Report the check of a body to its server. A digest other than the first one is no failure. A page without an id is no success,
  * because any server may send one. Without the lock.
  */
-static void tell_server(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
+static void report_check(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	struct bid_server *server = attempt->from->server;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
@@ -173,7 +173,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	if (report)
 		bid_report_unref(report);
 	pthread_mutex_unlock(&broker->lock);
-	tell_server(attempt, outcome, text);
+	report_check(attempt, outcome, text);
 	/* a message for each wrong body, because each is another artifact */
 	if (trouble && (due || outcome == BID_OUTCOME_REJECTED))
 		log_report(download, attempt->from->server->name, outcome, text);
