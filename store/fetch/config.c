@@ -20,13 +20,17 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
-#define DEFAULT_CONNECT_MS    5000
-#define DEFAULT_FIRST_BYTE_MS 30000
-#define DEFAULT_RETRIES	      2 /* as libdebuginfod */
-#define MOST_RETRIES	      10
-#define LONGEST_TIMEOUT_S     3600 /* limit, because a file system must not wait for ever */
-#define LIST_MAX	      (64 * 1024) /* bytes of a file of /etc/debuginfod */
-#define HEADERS_FILE_MAX      (64 * 1024) /* as in the message */
+#define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
+#define FIRST_BYTE_MS	 30000
+#define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
+#define ANSWER_MS	 90000 /* as libdebuginfod */
+#define STALL_MS	 5000
+#define PARALLEL	 8
+#define RETRIES		 2 /* as libdebuginfod */
+#define RETRIES_MAX	 10
+#define TIMEOUT_MAX_S	 3600 /* limit, because a file system must not wait for ever */
+#define LIST_MAX	 (64 * 1024) /* bytes of a file of /etc/debuginfod */
+#define HEADERS_FILE_MAX (64 * 1024) /* as in the message */
 
 static const char default_etc[] = "/etc/debuginfod";
 
@@ -65,7 +69,7 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 {
 	long long value;
 
-	*config = (struct bid_fetch_config){ .retries = DEFAULT_RETRIES };
+	*config = (struct bid_fetch_config){ .retries = RETRIES };
 
 	/*
 	 * DEBUGINFOD_TIMEOUT of libdebuginfod is the time for the first 100 KiB; zero or less means no timeout. Here it limits each
@@ -73,19 +77,19 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 	 * lengthen them.
 	 */
 	if (number_from_environment("DEBUGINFOD_TIMEOUT", &value)) {
-		if (value <= 0 || value > LONGEST_TIMEOUT_S)
-			value = LONGEST_TIMEOUT_S;
+		if (value <= 0 || value > TIMEOUT_MAX_S)
+			value = TIMEOUT_MAX_S;
 		config->answer_ms = (unsigned)value * 1000;
 		config->stall_ms = config->answer_ms;
-		config->first_byte_ms = at_most(config->answer_ms, DEFAULT_FIRST_BYTE_MS);
-		config->connect_ms = at_most(config->answer_ms, DEFAULT_CONNECT_MS);
+		config->first_byte_ms = at_most(config->answer_ms, FIRST_BYTE_MS);
+		config->connect_ms = at_most(config->answer_ms, CONNECT_MS);
 	}
 	if (number_from_environment("DEBUGINFOD_MAXTIME", &value) && value > 0)
-		config->max_time_ms = (unsigned)(value < LONGEST_TIMEOUT_S ? value : LONGEST_TIMEOUT_S) * 1000;
+		config->max_time_ms = (unsigned)(value < TIMEOUT_MAX_S ? value : TIMEOUT_MAX_S) * 1000;
 	if (number_from_environment("DEBUGINFOD_MAXSIZE", &value) && value > 0)
 		config->max_size = (uint64_t)value;
 	if (number_from_environment("DEBUGINFOD_RETRY_LIMIT", &value) && value >= 0)
-		config->retries = value < MOST_RETRIES ? (unsigned)value : MOST_RETRIES;
+		config->retries = value < RETRIES_MAX ? (unsigned)value : RETRIES_MAX;
 	config->headers_file = path_from_environment("DEBUGINFOD_HEADERS_FILE");
 
 	/* curl(1) reads these, libcurl does not */
@@ -94,6 +98,24 @@ void bid_fetch_config_from_environment(struct bid_fetch_config *config)
 		config->ca_file = path_from_environment("SSL_CERT_FILE");
 	config->ca_directory = path_from_environment("SSL_CERT_DIR");
 	config->netrc_file = path_from_environment("NETRC");
+}
+
+void bid_fetch_apply_defaults(struct bid_fetch_config *config)
+{
+	if (!config->connect_ms)
+		config->connect_ms = CONNECT_MS;
+	if (!config->answer_ms)
+		config->answer_ms = config->first_byte_ms ? config->first_byte_ms : ANSWER_MS;
+	if (!config->first_byte_ms)
+		config->first_byte_ms = FIRST_BYTE_MS;
+	if (!config->first_contact_ms)
+		config->first_contact_ms = FIRST_CONTACT_MS;
+	if (config->first_contact_ms > config->first_byte_ms)
+		config->first_contact_ms = config->first_byte_ms;
+	if (!config->stall_ms)
+		config->stall_ms = STALL_MS;
+	if (!config->parallel)
+		config->parallel = PARALLEL;
 }
 
 struct url_list {

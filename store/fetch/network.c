@@ -14,12 +14,6 @@
 #include "base/clock.h"
 #include "base/thread.h"
 
-#define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */
-#define FIRST_BYTE_MS	 30000
-#define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
-#define ANSWER_MS	 90000 /* as libdebuginfod */
-#define STALL_MS	 5000
-#define PARALLEL	 8
 #define IDLE_CONNECTIONS 16L
 
 #define BACKOFF_MS	  200
@@ -438,24 +432,6 @@ static void *run_network(void *argument)
 	return NULL;
 }
 
-static void apply_defaults(struct bid_fetch_config *config)
-{
-	if (!config->connect_ms)
-		config->connect_ms = CONNECT_MS;
-	if (!config->answer_ms)
-		config->answer_ms = config->first_byte_ms ? config->first_byte_ms : ANSWER_MS;
-	if (!config->first_byte_ms)
-		config->first_byte_ms = FIRST_BYTE_MS;
-	if (!config->first_contact_ms)
-		config->first_contact_ms = FIRST_CONTACT_MS;
-	if (config->first_contact_ms > config->first_byte_ms)
-		config->first_contact_ms = config->first_byte_ms;
-	if (!config->stall_ms)
-		config->stall_ms = STALL_MS;
-	if (!config->parallel)
-		config->parallel = PARALLEL;
-}
-
 static int copy_string(const char **string)
 {
 	if (!*string)
@@ -480,7 +456,7 @@ static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *c
 	fetch->config.ca_file = strings[1];
 	fetch->config.ca_directory = strings[2];
 	fetch->config.netrc_file = strings[3];
-	apply_defaults(&fetch->config);
+	bid_fetch_apply_defaults(&fetch->config);
 	return r;
 }
 

@@ -69,6 +69,9 @@ static inline void bid_transfer_connect(struct bid_transfer *transfer)
 
 /* config.c */
 
+/* Set the times of @config that are 0, and `parallel`. */
+void bid_fetch_apply_defaults(struct bid_fetch_config *config);
+
 /*
  * Read the header lines of the file at @path (may be NULL). Ignores a file that is unreadable or writable for others, with a
  * warning. Returns 0 or -ENOMEM.
