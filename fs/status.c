@@ -41,7 +41,7 @@ static json_t *servers_json(struct bid_broker *broker)
 	struct bid_server_stats stats;
 
 	for (size_t i = 0; bid_broker_server_stats(broker, i, &stats) == 0; i++) {
-		json_t *one = json_pack("{s:s, s:I, s:I}", "name", stats.name, "requests", (json_int_t)stats.asked, "bytes",
+		json_t *one = json_pack("{s:s, s:I, s:I}", "name", stats.name, "requests", (json_int_t)stats.requests, "bytes",
 					(json_int_t)stats.bytes);
 
 		for (int outcome = BID_OUTCOME_NONE + 1; outcome < BID_OUTCOME_COUNT; outcome++)

@@ -40,7 +40,7 @@ struct bid_report {
 	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
 	uint64_t bytes; /* bytes of body received, with repetitions */
 	uint64_t received; /* bytes of the file received, without repetitions */
-	unsigned elapsed_ms; /* from asking until this was known, checking and publishing included */
+	unsigned elapsed_ms; /* from the start of the attempt to its end, with the check and the commit */
 	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
 	uint64_t count; /* equal responses of the server, this one included, with fewer than BID_RESPONSES_MAX others in between */
 	int64_t first_time; /* time of the first of them */
@@ -75,7 +75,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 /* Add @server behind the servers added before. The broker owns @server, and frees it on failure. Only before the first request. */
 int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server);
 
-/* Is there any server to ask? */
+/* Is there any server? */
 bool bid_broker_has_servers(const struct bid_broker *broker);
 
 /* Go offline or online. Running transfers end normally; queued ones are dropped. Online closes all breakers. Does not block. */
@@ -140,7 +140,7 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 /* statistics of one server */
 struct bid_server_stats {
 	const char *name; /* lives as long as the broker */
-	uint64_t asked; /* requests sent to it */
+	uint64_t requests; /* sent to it */
 	uint64_t outcomes[BID_OUTCOME_COUNT];
 	uint64_t bytes; /* received */
 	bool enforces; /* accepts only files with a signature */
@@ -180,7 +180,7 @@ void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *
  */
 int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);
 
-/* The @index-th server, in the order of asking. 0, or -ENOENT past the last. */
+/* The @index-th server, in the order in which they were added. 0, or -ENOENT past the last. */
 int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_server_stats *ret_stats);
 
 #endif

@@ -16,7 +16,7 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 
 	if (attempt->response.not_sent)
 		return;
-	stats->asked++;
+	stats->requests++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
 	stats->bytes += attempt->delivered;
 }

@@ -152,7 +152,7 @@ static int held_start(struct bid_server *server, const struct bid_request *reque
 
 	assert_non_null(transfer);
 	pthread_mutex_lock(&held->lock);
-	held->asked++;
+	held->requests++;
 	r = held->start_error;
 	if (r == 0) {
 		*transfer = (struct held_transfer){ .number = ++held->last, .receiver = receiver, .user = user };
@@ -343,7 +343,7 @@ void held_wait(struct held_server *held, unsigned count)
 void held_wait_asked(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
-	while (held->asked < count)
+	while (held->requests < count)
 		wait_changed(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 }

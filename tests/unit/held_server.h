@@ -43,7 +43,7 @@ struct held_server {
 	void (*before_head)(void); /* called by the server's thread */
 
 	/* read by the test */
-	unsigned asked;
+	unsigned requests;
 	unsigned cancels;
 	unsigned right, wrong; /* results of the checks of the delivered files */
 	unsigned paused; /* pieces of a body to deliver again after resume() */

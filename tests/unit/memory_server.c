@@ -23,7 +23,7 @@ struct artifact {
 struct memory {
 	struct bid_server server;
 	char *name;
-	atomic_uint asked;
+	atomic_uint requests;
 
 	pthread_mutex_t lock; /* guards everything below; not held while a receiver is called */
 	pthread_cond_t ended;
@@ -102,7 +102,7 @@ static int memory_start(struct bid_server *server, const struct bid_request *req
 	if (!transfer)
 		return -ENOMEM;
 	*transfer = (struct transfer){ memory, bid_request_keep(request), receiver, user };
-	atomic_fetch_add(&memory->asked, 1);
+	atomic_fetch_add(&memory->requests, 1);
 	pthread_mutex_lock(&memory->lock);
 	memory->running++;
 	pthread_mutex_unlock(&memory->lock);
@@ -190,7 +190,7 @@ void memory_server_set_default(struct bid_server *server, enum bid_outcome outco
 	pthread_mutex_unlock(&memory->lock);
 }
 
-unsigned memory_server_asked(const struct bid_server *server)
+unsigned memory_server_requests(const struct bid_server *server)
 {
-	return atomic_load(&memory_of(server)->asked);
+	return atomic_load(&memory_of(server)->requests);
 }

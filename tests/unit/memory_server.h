@@ -14,6 +14,6 @@ int memory_server_put(struct bid_server *server, const struct bid_request *reque
 void memory_server_set_default(struct bid_server *server, enum bid_outcome outcome);
 
 /* Return the number of calls of start(). */
-unsigned memory_server_asked(const struct bid_server *server);
+unsigned memory_server_requests(const struct bid_server *server);
 
 #endif

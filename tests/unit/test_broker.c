@@ -33,13 +33,13 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
 	assert_int_equal(again->n_reports, 0);
-	assert_int_equal(memory_server_asked(server), 1);
+	assert_int_equal(memory_server_requests(server), 1);
 	assert_int_equal(stats_of(fixture).fetched, 1);
 	assert_int_equal(stats_of(fixture).hits, 2);
 
 	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &of_server), 0);
 	assert_string_equal(of_server.name, "memory");
-	assert_int_equal(of_server.asked, 1);
+	assert_int_equal(of_server.requests, 1);
 	assert_int_equal(of_server.outcomes[BID_OUTCOME_FOUND], 1);
 	assert_int_equal(of_server.bytes, call->size);
 	assert_int_equal(bid_broker_server_stats(fixture->broker, 1, &of_server), -ENOENT);
@@ -72,7 +72,7 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(memory_server_asked(server), 0);
+	assert_int_equal(memory_server_requests(server), 0);
 }
 
 static void test_servers_get_requests_in_order(void **state)
@@ -94,7 +94,7 @@ static void test_servers_get_requests_in_order(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->servers[1], "second");
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
-	assert_int_equal(memory_server_asked(server[2]), 0);
+	assert_int_equal(memory_server_requests(server[2]), 0);
 }
 
 static void test_wrong_build_goes_to_the_next_server(void **state)
@@ -254,7 +254,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 	struct held_server *held;
 	struct bid_server *memory;
 	struct call *call;
-	unsigned asked;
+	unsigned requests;
 
 	fixture_broker(fixture, &(struct bid_broker_config){ .max_size = 100 * 1024, .hedge_ms = HEDGE_NEVER });
 	held = fixture_held(fixture, "held");
@@ -279,16 +279,16 @@ static void test_too_large_is_refused_and_cached(void **state)
 	assert_int_equal(stats_of(fixture).rejected, 0);
 
 	/* cached, with its reason */
-	asked = memory_server_asked(memory);
+	requests = memory_server_requests(memory);
 	sleep_ms(300);
 	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
-	assert_int_equal(memory_server_asked(memory), asked);
+	assert_int_equal(memory_server_requests(memory), requests);
 
 	/* an error elsewhere does not hide it */
 	held->body = NULL;
 	memory_server_set_default(memory, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &other, NULL), -EFBIG);
-	assert_int_equal(memory_server_asked(memory), asked + 1);
+	assert_int_equal(memory_server_requests(memory), requests + 1);
 }
 
 static void test_kind_of_no_server_is_absent(void **state)
@@ -311,7 +311,7 @@ static void test_kind_of_no_server_is_absent(void **state)
 	assert_int_equal(ttl, 0);
 	assert_int_equal(fetch(fixture, &kallsyms, NULL), -ENOENT);
 	assert_true(fetch(fixture, &nothing, NULL) < 0);
-	assert_int_equal(memory_server_asked(server), 0);
+	assert_int_equal(memory_server_requests(server), 0);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 }
 
@@ -328,7 +328,7 @@ static void test_read_only_store_downloads_nothing(void **state)
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(memory_server_asked(server), 0);
+	assert_int_equal(memory_server_requests(server), 0);
 }
 
 struct freeable {

@@ -27,7 +27,7 @@ static void test_cancel_before_use(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_broker_cancel(fixture->broker, call->handle);
-	assert_int_equal(memory_server_asked(server), 0);
+	assert_int_equal(memory_server_requests(server), 0);
 	assert_int_equal(stats_of(fixture).interrupted, 1);
 }
 
@@ -83,7 +83,7 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	wait_for_no_downloads(fixture);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(memory_server_asked(next), 0);
+	assert_int_equal(memory_server_requests(next), 0);
 	assert_int_equal(stats_of(fixture).interrupted, 2);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &stats), 0);
@@ -92,7 +92,7 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	/* the result is not kept: the next one is served */
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 }
 
 /* A caller that comes while a cancelled transfer ends gets a transfer of its own. */
@@ -114,7 +114,7 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	assert_int_equal(call_wait(first), -EINTR);
 	second = call_for(fixture, &request);
 	assert_int_equal(stats_of(fixture).downloads, 2);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 	assert_false(call_over(second));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
@@ -189,9 +189,9 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	open_gate(&gate);
 	assert_int_equal(call_wait(third), 0);
 	wait_for_no_downloads(fixture);
-	assert_int_equal(held->asked, BID_COMMIT_WORKERS + 2);
+	assert_int_equal(held->requests, BID_COMMIT_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(memory_server_asked(next), BID_COMMIT_WORKERS + 1);
+	assert_int_equal(memory_server_requests(next), BID_COMMIT_WORKERS + 1);
 	/* a late reader is not interrupted: the server has another build */
 	assert_int_equal(fetch(fixture, &unwanted, NULL), -EBADMSG);
 }

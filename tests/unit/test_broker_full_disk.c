@@ -114,7 +114,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 		assert_int_equal(find(fixture, &first, NULL), -EINPROGRESS);
 		bid_store_on_release_fd(fixture->store, NULL, NULL);
 		/* each once */
-		assert_int_equal(held->asked, 2);
+		assert_int_equal(held->requests, 2);
 		assert_int_equal(held->paused, 1);
 		if (i == 0)
 			end(state);
@@ -157,7 +157,7 @@ static void test_file_that_never_fits_is_refused(void **state)
 	held_elf(held, 0xb);
 	held->announce = 1 << 20;
 	assert_int_equal(fetch(fixture, &second, &call), -ENOSPC);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 	assert_non_null(strstr(call->texts[0], "No space left on device for 1048576 bytes"));
 	assert_int_equal(find(fixture, &first, NULL), 0);
 }
@@ -173,7 +173,7 @@ static void test_disk_without_candidates_refuses(void **state)
 	held = fetch_first(fixture, &call);
 	held_elf(held, 0xb);
 	assert_int_equal(fetch(fixture, &second, NULL), -ENOSPC);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 }
 
 #define room_test(function) cmocka_unit_test_setup_teardown(function, begin, end)

@@ -81,13 +81,13 @@ static void test_silent_server_is_hedged(void **state)
 	held_wait_done(first, 1);
 	assert_int_equal(first->cancels, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
-	assert_int_equal(memory_server_asked(third), 0);
+	assert_int_equal(memory_server_requests(third), 0);
 
 	/* the server that delivered last is preferred */
 	assert_true(is_preferred(fixture, 1));
 	fixture_hedge_ms(fixture, HEDGE_NEVER);
 	assert_int_equal(fetch(fixture, &other, NULL), 0);
-	assert_int_equal(first->asked, 1);
+	assert_int_equal(first->requests, 1);
 }
 
 static void test_responding_server_is_not_hedged(void **state)
@@ -104,10 +104,10 @@ static void test_responding_server_is_not_hedged(void **state)
 	put_elf(second, 0xa, 0xa);
 	call = race_from_headers(fixture, first);
 	sleep_ms(5 * RACE);
-	assert_int_equal(memory_server_asked(second), 0);
+	assert_int_equal(memory_server_requests(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(memory_server_asked(second), 0);
+	assert_int_equal(memory_server_requests(second), 0);
 }
 
 static void test_race_0_requests_one_after_the_other(void **state)
@@ -124,7 +124,7 @@ static void test_race_0_requests_one_after_the_other(void **state)
 	call = call_for(fixture, &request);
 	held_wait(first, 1);
 	sleep_ms(2 * BID_HEDGE_MS);
-	assert_int_equal(memory_server_asked(second), 0);
+	assert_int_equal(memory_server_requests(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);
 }
@@ -152,8 +152,8 @@ static void test_failed_winner_is_replaced(void **state)
 	held_hold(second, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(first->asked, 2);
-	assert_int_equal(second->asked, 1);
+	assert_int_equal(first->requests, 2);
+	assert_int_equal(second->requests, 1);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_FOUND);
@@ -177,13 +177,13 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 	wait_for_race_with(fixture, second);
 	held_hold(second, HOLD_NOWHERE);
 	held_wait_done(second, 1);
-	assert_int_equal(first->asked, 1);
+	assert_int_equal(first->requests, 1);
 	assert_false(call_over(call));
 	held_elf(first, 0xa);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 	assert_content(call->fd, 0xa);
-	assert_int_equal(first->asked, 2);
+	assert_int_equal(first->requests, 2);
 }
 
 static struct held_server *breaking_off(struct fixture *fixture, const char *name, size_t after)
@@ -216,8 +216,8 @@ static void test_servers_that_break_off_end(void **state)
 	second->body_len -= 1000;
 	held_hold(second, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
-	assert_int_equal(first->asked, 1);
-	assert_int_equal(second->asked, 1);
+	assert_int_equal(first->requests, 1);
+	assert_int_equal(second->requests, 1);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[1], "the body broke off");
 }
@@ -311,7 +311,7 @@ static void test_absence_starts_the_next_server(void **state)
 	third = fixture_memory(fixture, "third");
 	put_elf(third, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
-	assert_int_equal(memory_server_asked(second), 1);
+	assert_int_equal(memory_server_requests(second), 1);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_string_equal(call->servers[1], "third");
@@ -332,10 +332,10 @@ static void test_absence_waits_for_the_silent_server(void **state)
 	second = fixture_memory(fixture, "second");
 	call = call_for(fixture, &request);
 	held_wait(first, 1);
-	for (int64_t begun = now_ms(); memory_server_asked(second) == 0; sleep_ms(1))
+	for (int64_t begun = now_ms(); memory_server_requests(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
 	sleep_ms(RACE);
-	assert_int_equal(memory_server_asked(second), 1);
+	assert_int_equal(memory_server_requests(second), 1);
 	assert_false(call_over(call));
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -ENOENT);

@@ -69,12 +69,12 @@ static void equip(struct fixtures *fixtures, int which, const struct bid_broker_
 /* Number of requests to @held. Its broker may be asking it. */
 static unsigned asked_of(struct held_server *held)
 {
-	unsigned asked;
+	unsigned requests;
 
 	pthread_mutex_lock(&held->lock);
-	asked = held->asked;
+	requests = held->requests;
 	pthread_mutex_unlock(&held->lock);
-	return asked;
+	return requests;
 }
 
 /* Wait until a download of @fixture waits for another process. */
@@ -273,7 +273,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	fixture_end_broker(fixtures->fixture[OTHER]);
 	assert_int_equal(call_wait(second), -EINTR);
-	assert_int_equal(fixtures->held[OTHER]->asked, 0);
+	assert_int_equal(fixtures->held[OTHER]->requests, 0);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
 }

@@ -25,7 +25,7 @@ static void test_offline_sends_no_request(void **state)
 	put_elf(server, 0xb, 0xb);
 	assert_int_equal(fetch(fixture, &here, NULL), 0);
 	assert_int_equal(fetch(fixture, &absent, NULL), -ENOENT);
-	assert_int_equal(memory_server_asked(server), 2);
+	assert_int_equal(memory_server_requests(server), 2);
 
 	bid_broker_set_offline(fixture->broker, true);
 	assert_true(bid_broker_is_offline(fixture->broker));
@@ -36,13 +36,13 @@ static void test_offline_sends_no_request(void **state)
 		assert_int_equal(find(fixture, &wanted, NULL), -EHOSTUNREACH);
 		assert_int_equal(fetch(fixture, &wanted, NULL), -EHOSTUNREACH);
 	}
-	assert_int_equal(memory_server_asked(server), 2);
+	assert_int_equal(memory_server_requests(server), 2);
 	assert_true(stats_of(fixture).unknown > 0);
 
 	bid_broker_set_offline(fixture->broker, false);
 	assert_int_equal(fetch(fixture, &wanted, &call), 0);
 	assert_content(call->fd, 0xb);
-	assert_int_equal(memory_server_asked(server), 3);
+	assert_int_equal(memory_server_requests(server), 3);
 }
 
 /* If the request in flight fails, no other server gets one. */
@@ -65,7 +65,7 @@ static void test_running_request_continues_offline(void **state)
 	bid_broker_set_offline(fixture->broker, true);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), -EHOSTUNREACH);
-	assert_int_equal(second->asked, 0);
+	assert_int_equal(second->requests, 0);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->texts[0], "HTTP 503");
 	assert_string_equal(call->texts[1], "offline: bidfs sends no request");
@@ -112,7 +112,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 	bid_broker_arm(fixture->broker, &TAILQ_FIRST(&fixture->broker->downloads)->start_timer, 1);
 	pthread_mutex_unlock(&fixture->broker->lock);
 	sleep_ms(50);
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 	bid_broker_set_offline(fixture->broker, false);
 	held_wait_asked(held, 2);
 	assert_false(call_over(call));
@@ -128,7 +128,7 @@ static void end_in_line(struct fixture *fixture, struct held_server *held, struc
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 	assert_true(bid_broker_is_offline(fixture->broker));
 }
 

@@ -23,13 +23,13 @@ static void test_refresh_requests_absent_file_again(void **state)
 	assert_int_equal(bid_broker_refresh(fixture->broker, &debuginfo, false), 0);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &debuginfo, NULL), -ENOENT);
-	assert_int_equal(memory_server_asked(server), 3);
+	assert_int_equal(memory_server_requests(server), 3);
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &all, false), 0);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 	assert_int_equal(find(fixture, &debuginfo, NULL), -EINPROGRESS);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(memory_server_asked(server), 4);
+	assert_int_equal(memory_server_requests(server), 4);
 }
 
 static void test_refresh_drops_every_reason(void **state)
@@ -38,14 +38,14 @@ static void test_refresh_drops_every_reason(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(0xa);
 	struct bid_server *server;
-	unsigned asked = 0;
+	unsigned requests = 0;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		memory_server_set_default(server, outcomes[i]);
 		assert_int_not_equal(fetch(fixture, &request, NULL), 0);
-		assert_int_equal(memory_server_asked(server), ++asked);
+		assert_int_equal(memory_server_requests(server), ++requests);
 		assert_int_equal(bid_broker_refresh(fixture->broker, &request, false), 0);
 	}
 	/* and the reason */

@@ -125,7 +125,7 @@ static void test_wrong_file_is_cached_per_server(void **state)
 	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
-	assert_int_equal(memory_server_asked(wrong), 1);
+	assert_int_equal(memory_server_requests(wrong), 1);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
 	assert_in_range(ttl, 30, 90);

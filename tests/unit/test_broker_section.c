@@ -47,7 +47,7 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 	assert_int_equal(call->outcomes[2], BID_OUTCOME_FOUND);
-	assert_int_equal(memory_server_asked(server), 3);
+	assert_int_equal(memory_server_requests(server), 3);
 	assert_int_equal(stats_of(fixture).absent, 0);
 	assert_int_equal(find(fixture, &section, NULL), 0);
 	bid_request_release(&section);
@@ -72,14 +72,14 @@ static void test_section_of_no_file_is_absent(void **state)
 	sleep_ms(300);
 	assert_int_equal(fetch(fixture, &section, &call), -ENOENT);
 	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
-	assert_int_equal(memory_server_asked(one), 3);
+	assert_int_equal(memory_server_requests(one), 3);
 	/* a server without a negative cache entry gets a request */
 	other = fixture_memory(fixture, "other");
 	bid_broker_set_offline(fixture->broker, false); /* drops the kept result */
 	assert_int_equal(fetch(fixture, &source_file, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
-	assert_int_equal(memory_server_asked(one), 3);
-	assert_int_equal(memory_server_asked(other), 1);
+	assert_int_equal(memory_server_requests(one), 3);
+	assert_int_equal(memory_server_requests(other), 1);
 	bid_request_release(&section);
 	bid_request_release(&source_file);
 }
@@ -94,7 +94,7 @@ static void test_outage_starts_no_fallback(void **state)
 	server = fixture_memory(fixture, "memory");
 	memory_server_set_default(server, BID_OUTCOME_UNREACHABLE);
 	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
-	assert_int_equal(memory_server_asked(server), 1);
+	assert_int_equal(memory_server_requests(server), 1);
 	bid_request_release(&section);
 }
 
@@ -183,7 +183,7 @@ static void test_cancel_ends_the_fallback_download(void **state)
 	held_wait_done(held, 2);
 	wait_for_no_downloads(fixture);
 	assert_int_equal(held->cancels, 1);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 	/* used up */
 	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
 	bid_broker_cancel(fixture->broker, call->handle);
@@ -269,7 +269,7 @@ static void test_queued_section_ends_at_its_limit(void **state)
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(whole), -ENOENT);
 	wait_for_no_downloads(fixture);
-	assert_int_equal(held->asked, 4);
+	assert_int_equal(held->requests, 4);
 	bid_request_release(&section);
 }
 
@@ -304,7 +304,7 @@ static void test_cancel_before_use(void **state)
 	bid_broker_fetch(fixture->broker, call->handle, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	assert_int_equal(memory_server_asked(server), 0);
+	assert_int_equal(memory_server_requests(server), 0);
 	bid_request_release(&section);
 }
 
@@ -333,7 +333,7 @@ static void test_section_and_file_share_a_download(void **state)
 		assert_int_equal(calls[i]->n_reports, 3);
 	}
 	assert_int_equal(call_wait(whole), -ENOENT);
-	assert_int_equal(held->asked, 3);
+	assert_int_equal(held->requests, 3);
 	bid_request_release(&section);
 }
 

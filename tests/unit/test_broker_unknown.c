@@ -38,8 +38,8 @@ static void test_absence_everywhere_is_cached(void **state)
 	call = call_for(fixture, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
-	assert_int_equal(memory_server_asked(server[0]), 1);
-	assert_int_equal(memory_server_asked(server[1]), 1);
+	assert_int_equal(memory_server_requests(server[0]), 1);
+	assert_int_equal(memory_server_requests(server[1]), 1);
 	assert_int_equal(stats_of(fixture).negative_entries, 2);
 	assert_int_equal(stats_of(fixture).absent, 3);
 	assert_int_equal(find(fixture, &debuginfo, NULL), -EINPROGRESS);
@@ -76,7 +76,7 @@ static void test_cached_absence_expires(void **state)
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(memory_server_asked(server), 2);
+	assert_int_equal(memory_server_requests(server), 2);
 	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
 	assert_int_equal(ttl, 10 * 60);
 
@@ -112,15 +112,15 @@ static void test_absence_is_cached_per_server(void **state)
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "same response earlier"));
-	assert_int_equal(memory_server_asked(has_not), 1);
-	assert_int_equal(memory_server_asked(down), 2);
+	assert_int_equal(memory_server_requests(has_not), 1);
+	assert_int_equal(memory_server_requests(down), 2);
 	fixture_end_broker(fixture);
 
 	fixture_broker(fixture, &patient);
 	has_not = fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(memory_server_asked(has_not), 0);
+	assert_int_equal(memory_server_requests(has_not), 0);
 	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 
@@ -152,7 +152,7 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 		assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
-		assert_int_equal(memory_server_asked(server), times);
+		assert_int_equal(memory_server_requests(server), times);
 		assert_int_equal(stats_of(fixture).negative_entries, 0);
 		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 		assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
@@ -194,7 +194,7 @@ static void test_section_absence_is_not_cached(void **state)
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
 	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
-	assert_int_equal(memory_server_asked(server), 4);
+	assert_int_equal(memory_server_requests(server), 4);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
 	bid_subpath_unref(name);
 }
@@ -233,7 +233,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 	struct bid_server *server;
 	struct call *call;
 	int64_t begun;
-	unsigned asked;
+	unsigned requests;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
@@ -244,12 +244,12 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
 	}
-	asked = memory_server_asked(server);
-	assert_in_range(asked, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
+	requests = memory_server_requests(server);
+	assert_in_range(requests, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
 	sleep_ms(300);
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(memory_server_asked(server), asked + 1);
+	assert_int_equal(memory_server_requests(server), requests + 1);
 }
 
 /* Add two servers: @ret_held, the first candidate, and one in memory, which is returned. */
@@ -309,7 +309,7 @@ static void test_local_error_ends_the_download(void **state)
 	assert_int_equal(call->error, -EMFILE);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
-	assert_int_equal(memory_server_asked(second), 0);
+	assert_int_equal(memory_server_requests(second), 0);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 }
 
@@ -367,7 +367,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 		/* the other's "no" is cached the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
 		assert_non_null(strstr(call->texts[n - 1], "did not announce how many"));
-		assert_int_equal(held->asked, n);
+		assert_int_equal(held->requests, n);
 		sleep_ms(300); /* the result expires */
 	}
 	assert_int_equal(held->wrong, 0);

@@ -37,7 +37,7 @@ static void test_200_callers_share_one_download(void **state)
 		assert_false(seen[call->fd]);
 		seen[call->fd] = true;
 	}
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 	assert_int_equal(stats_of(fixture).fetched, 1);
 	assert_int_equal(stats_of(fixture).waiters, 0);
 }
@@ -90,7 +90,7 @@ static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 		assert_int_equal(pthread_join(callers[i].thread, NULL), 0);
 		assert_int_equal(call_wait(callers[i].call), 0);
 	}
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
@@ -147,14 +147,14 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	later = call_for(fixture, &request);
 	assert_int_equal(call_wait(later), -ETIMEDOUT);
 	assert_true(later->answered_ms - begun >= WAIT - 1);
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 	assert_int_equal(held->cancels, 0);
 	assert_int_equal(stats_of(fixture).unknown, 4);
 
 	held_hold(held, HOLD_NOWHERE);
 	wait_for_no_downloads(fixture);
 	assert_int_equal(fetch(fixture, &request, NULL), 0);
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 }
 
 /* A request without waiters leaves the queue of its server, where others wait. */
@@ -177,7 +177,7 @@ static void test_queued_caller_leaves_in_time(void **state)
 	held_wait_cancels(held, 1);
 	held_hold(held, HOLD_NOWHERE);
 	wait_for_no_downloads(fixture);
-	assert_int_equal(held->asked, 2);
+	assert_int_equal(held->requests, 2);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(find(fixture, &in_line, NULL), -EINPROGRESS);
 	assert_int_equal(find(fixture, &request, NULL), 0);
@@ -200,7 +200,7 @@ static void test_later_caller_gets_the_continued_download(void **state)
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(held->asked, 1);
+	assert_int_equal(held->requests, 1);
 }
 
 /* A download that was given up ends with its attempt, perhaps late. A later reader does not wait for that end. */
