@@ -142,7 +142,7 @@ static int add_response(void *user, const struct bid_report *report, unsigned ag
 	if (report->request.subpath)
 		add_text(one, "name", bid_subpath_text(report->request.subpath));
 	add_text(one, "url", report->url);
-	add_text(one, "redirect", report->led_to);
+	add_text(one, "redirect", report->redirect);
 	add_text(one, "before", report->before);
 	json_array_append_new(user, one);
 	return 0;

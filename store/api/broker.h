@@ -35,7 +35,7 @@ struct bid_report {
 	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_refresh() with @accept would take the artifact */
 	const char *text; /* in words */
 	const char *url; /* requested URL, without user name and password; NULL if the server has none */
-	const char *led_to; /* target of the redirection, likewise; NULL without one */
+	const char *redirect; /* target of the redirection, likewise; NULL without one */
 	unsigned requests; /* number of requests to it, with retries; 0 if unknown */
 	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
 	uint64_t bytes; /* bytes of body received, with repetitions */

@@ -53,7 +53,7 @@ struct bid_server_response {
 	bool lasting; /* with BID_OUTCOME_REFUSED: the response to this request stays the same for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* requested URL, without user name and password */
-	const char *led_to; /* target of the redirection, also without the query, or NULL */
+	const char *redirect; /* target of the redirection, also without the query, or NULL */
 	unsigned requests; /* number of requests for it, with retries; 0 if unknown */
 	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
 	const char *file; /* the file's name at the server, or NULL */

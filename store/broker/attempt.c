@@ -222,7 +222,7 @@ static void keep_response(struct bid_attempt *attempt, const struct bid_server_r
 	attempt->response = *response;
 	attempt->response.text = bid_text_copy(response->text);
 	attempt->response.url = bid_text_copy(response->url);
-	attempt->response.led_to = bid_text_copy(response->led_to);
+	attempt->response.redirect = bid_text_copy(response->redirect);
 	attempt->response.before = bid_text_copy(response->before);
 	attempt->response.file = bid_text_copy(response->file);
 	attempt->response.archive = bid_text_copy(response->archive);
@@ -260,7 +260,7 @@ static void attempt_free(struct bid_attempt *attempt)
 	free(attempt->head);
 	free((char *)attempt->response.text);
 	free((char *)attempt->response.url);
-	free((char *)attempt->response.led_to);
+	free((char *)attempt->response.redirect);
 	free((char *)attempt->response.before);
 	free((char *)attempt->response.file);
 	free((char *)attempt->response.archive);

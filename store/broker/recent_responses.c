@@ -17,7 +17,7 @@ void bid_report_unref(struct bid_report *report)
 	bid_request_release(&report->request);
 	free((char *)report->text);
 	free((char *)report->url);
-	free((char *)report->led_to);
+	free((char *)report->redirect);
 	free((char *)report->before);
 	free(report);
 }
@@ -51,7 +51,7 @@ struct bid_report *bid_report_new(const struct bid_report *from)
 	report->request = bid_request_keep(&from->request);
 	report->text = strdup(from->text);
 	report->url = bid_text_copy(from->url);
-	report->led_to = bid_text_copy(from->led_to);
+	report->redirect = bid_text_copy(from->redirect);
 	report->before = bid_text_copy(from->before);
 	if (!report->text) {
 		bid_report_unref(report);

@@ -150,7 +150,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.changed = outcome == BID_OUTCOME_REJECTED && attempt->error == -ESTALE,
 		.text = text,
 		.url = attempt->response.url,
-		.led_to = attempt->response.led_to,
+		.redirect = attempt->response.redirect,
 		.requests = attempt->response.requests,
 		.before = attempt->response.before,
 		.bytes = attempt->delivered,

@@ -35,7 +35,7 @@ void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result)
 		add(trace,
 		    json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", bid_json_text(from->server), "state",
 			      bid_outcome_name(from->outcome), "reason", bid_json_text(from->text ? from->text : ""), "url",
-			      bid_json_text(from->url), "redirect", bid_json_text(from->led_to), "attempts",
+			      bid_json_text(from->url), "redirect", bid_json_text(from->redirect), "attempts",
 			      (json_int_t)from->requests, "before", bid_json_text(from->before), "bytes", (json_int_t)from->bytes,
 			      "received", (json_int_t)from->received, "elapsed_ms", (json_int_t)from->elapsed_ms));
 	}

@@ -30,14 +30,14 @@ static void report_result(struct bid_transfer *transfer)
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
-	bid_auto_free char *led_to = bid_transfer_led_to(transfer);
+	bid_auto_free char *redirect = bid_transfer_redirect(transfer);
 	struct bid_server_response final = {
 		.outcome = transfer->result.outcome,
 		.not_sent = transfer->requests == 0,
 		.lasting = lasting,
 		.text = transfer->result.text,
 		.url = transfer->shown,
-		.led_to = led_to,
+		.redirect = redirect,
 		.requests = transfer->requests,
 		.before = transfer->before[0] ? transfer->before : NULL,
 		.file = response->file[0] ? response->file : NULL,

@@ -777,17 +777,17 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	}
 }
 
-char *bid_transfer_led_to(const struct bid_transfer *transfer)
+char *bid_transfer_redirect(const struct bid_transfer *transfer)
 {
-	char *url = NULL, *led_to;
+	char *url = NULL, *redirect;
 
 	if (transfer->redirects == 0 || curl_easy_getinfo(transfer->easy, CURLINFO_EFFECTIVE_URL, &url) != CURLE_OK || !url)
 		return NULL;
-	led_to = bid_fetch_url_shown(url);
+	redirect = bid_fetch_url_shown(url);
 	/* a query may contain a storage service's signature */
-	if (led_to)
-		led_to[strcspn(led_to, "?#")] = '\0';
-	return led_to;
+	if (redirect)
+		redirect[strcspn(redirect, "?#")] = '\0';
+	return redirect;
 }
 
 void bid_transfer_stop(struct bid_transfer *transfer)

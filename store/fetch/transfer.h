@@ -114,7 +114,7 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer);
 void bid_transfer_begin(struct bid_transfer *transfer);
 
 /* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
-char *bid_transfer_led_to(const struct bid_transfer *transfer);
+char *bid_transfer_redirect(const struct bid_transfer *transfer);
 
 /* Returns Retry-After in seconds, or 0. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
