@@ -24,7 +24,7 @@ static void run_download_job(struct bid_download *download)
 		bid_timer_disarm(&download->start_timer);
 	pthread_mutex_unlock(&broker->lock);
 	if (polls)
-		bid_download_poll(download);
+		bid_download_start(download);
 	else
 		bid_fallback_run(download);
 	pthread_mutex_lock(&broker->lock);

@@ -15,8 +15,8 @@
 #include "base/local_error.h"
 #include "base/log.h"
 
-#define POLL_MS 50 /* between two looks at the lock of another process */
-#define WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
+#define LOCK_POLL_MS 50 /* between two polls of the lock of another process */
+#define LOCK_WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
 
 /* no seed: downloads are few and short-lived */
 static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
@@ -610,8 +610,8 @@ static void begin_attempts(struct bid_download *download)
 	unref_unlocked(download);
 }
 
-/* Take the lock. Any error but -EBUSY starts the download without the lock. */
-static int take_lock(struct bid_download *download)
+/* Take the lock between processes. Any error but -EBUSY starts the download without the lock. */
+static int take_download_lock(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	int r;
@@ -623,53 +623,50 @@ static int take_lock(struct bid_download *download)
 }
 
 /* Let a commit worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
-static void poll_later(struct bid_download *download)
+static void poll_later(struct bid_download *download, int64_t waited_ms)
 {
 	struct bid_broker *broker = download->broker;
-	int64_t now = bid_clock_ms();
+	int64_t at = bid_clock_ms();
 
 	pthread_mutex_lock(&broker->lock);
 	download->lock_wait.polls = true;
 	/* the download may have ended meanwhile */
 	if (download->machine.state == BID_DOWNLOAD_NEW)
-		now += POLL_MS + (now - download->lock_wait.since_ms) / 8;
-	bid_broker_arm(broker, &download->start_timer, now);
+		at += LOCK_POLL_MS + waited_ms / 8;
+	bid_broker_arm(broker, &download->start_timer, at);
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Returns the limit of the wait: a part of the readers' wait, because the download needs the rest. */
-static int64_t limit_of(const struct bid_broker *broker)
+/* Returns the limit of the wait for the lock: a part of the readers' wait, because the download needs the rest. */
+static int64_t lock_wait_limit(const struct bid_broker *broker)
 {
 	unsigned half = broker->config.wait_ms / 2;
 
-	return half > 0 && half < WAIT_MS ? half : WAIT_MS;
+	return half > 0 && half < LOCK_WAIT_MS ? half : LOCK_WAIT_MS;
 }
 
-static bool is_still_busy(struct bid_download *download)
+void bid_download_start(struct bid_download *download)
 {
-	char name[BID_NAME_MAX];
-
-	if (take_lock(download) != -EBUSY)
-		return false;
-	if (bid_clock_ms() - download->lock_wait.since_ms < limit_of(download->broker))
-		return true;
-	bid_info("another process did not fetch it in time, so this one does: '%s'", bid_request_name(&download->request, name));
-	return false;
-}
-
-void bid_download_poll(struct bid_download *download)
-{
+	struct bid_lock_wait *wait = &download->lock_wait;
 	struct bid_broker *broker = download->broker;
+	int64_t now = bid_clock_ms();
+	char name[BID_NAME_MAX];
 	bool over;
 
+	if (wait->since_ms == 0)
+		wait->since_ms = now;
 	pthread_mutex_lock(&broker->lock);
 	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || is_unwanted(download);
 	pthread_mutex_unlock(&broker->lock);
-	if (!over && is_still_busy(download)) {
-		poll_later(download);
-		return;
+	if (!over && take_download_lock(download) == -EBUSY) {
+		if (now - wait->since_ms < lock_wait_limit(broker)) {
+			poll_later(download, now - wait->since_ms);
+			return;
+		}
+		bid_info("another process did not fetch it in time, so this one does: '%s'",
+			 bid_request_name(&download->request, name));
 	}
-	download->lock_wait.waited_ms = (unsigned)(bid_clock_ms() - download->lock_wait.since_ms);
+	wait->waited_ms = (unsigned)(now - wait->since_ms);
 	begin_attempts(download);
 }
 
@@ -773,17 +770,6 @@ static int join_download(struct bid_broker *broker, const struct bid_request *re
 	return error;
 }
 
-/* Start @download, or let it wait for another process's download of the same. Takes the reference. Without the lock. */
-static void start_download(struct bid_download *download)
-{
-	if (take_lock(download) != -EBUSY) {
-		begin_attempts(download);
-		return;
-	}
-	download->lock_wait.since_ms = bid_clock_ms();
-	poll_later(download);
-}
-
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
 	struct bid_download *fresh = NULL, *seen = NULL;
@@ -799,7 +785,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	pthread_mutex_unlock(&broker->lock);
 
 	if (fresh)
-		start_download(fresh);
+		bid_download_start(fresh);
 	if (r == -EINPROGRESS)
 		return;
 	bid_waiter_answer(broker, waiter, r, NULL, seen);

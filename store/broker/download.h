@@ -48,9 +48,9 @@ struct bid_fallback {
  */
 struct bid_lock_wait {
 	uint64_t key;
-	int64_t since_ms;
+	int64_t since_ms; /* time of the first look at the lock */
 	_Atomic unsigned waited_ms; /* time of the wait */
-	bool polls; /* the next poll is at the time of the download's hedge; under the broker's lock */
+	bool polls; /* start_timer is for the next poll; under the broker's lock */
 	_Atomic bool holds;
 };
 
@@ -125,10 +125,10 @@ void bid_download_release_lock(struct bid_download *download);
 void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
 
 /*
- * Start @download if the lock between processes is free, else poll it later. By the commit worker that has unset `polls`, without
- * the lock.
+ * Start @download, which is NEW, unless another process has its lock: then a commit worker calls this again later. Takes the
+ * reference of the caller at the start. Without the lock.
  */
-void bid_download_poll(struct bid_download *download);
+void bid_download_start(struct bid_download *download);
 
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
