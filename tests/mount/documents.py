@@ -103,12 +103,22 @@ def is_as_expected(output, expected):
     return re.fullmatch(wanted, lines) is not None
 
 
+def kernel_build(place):
+    """Make the files of a kernel's build directory that stap needs to resolve probes of programs."""
+    (place / "include/config").mkdir(parents=True)
+    (place / "include/config/kernel.release").write_text("6.12\n")
+    (place / ".config").write_text("CONFIG_UPROBES=y\nCONFIG_ARCH_SUPPORTS_UPROBES=y\nCONFIG_TRACEPOINTS=y\n")
+    (place / "Module.symvers").touch()
+    return place
+
+
 class Stage:
     """A stripped program, a later build, and the only server with the debug information and source of the program."""
 
     def __init__(self, workdir):
         self.workdir = workdir
         self.source = workdir / "src"
+        self.kernel = kernel_build(workdir / "kernel")
         shelf = workdir / "shelf"
         shelf.mkdir()
         self.source.mkdir()
@@ -157,6 +167,8 @@ class Stage:
             hidden += f"mount -t tmpfs none /usr/lib/debug; mkdir -p {debug}; " \
                       f"cp '{workdir}/debug' {debug}/{self.crunch.id[2:]}.debug; "
         env["PATH"] = f"{names}:{env['PATH']}"
+        env["XDG_CONFIG_HOME"] = f"{home}/.config"
+        env["SYSTEMTAP_RELEASE"] = str(self.kernel)
         done = namespace.isolated(f"{hidden}cd '{work}'; exec bash '{script}'", env, status=None).stdout
         output = re.findall(r"(.*?)\n\036(\d+)\n", done, re.DOTALL)
         assert len(output) == len(wanted), done
