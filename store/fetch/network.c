@@ -30,13 +30,13 @@ static void report_result(struct bid_transfer *transfer)
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
 	bool lasting = response->status == 400 || response->status == 403;
-	bid_auto_free char *redirect = bid_transfer_redirect(transfer);
+	bid_auto_free char *url = bid_fetch_url_shown(transfer->url), *redirect = bid_transfer_redirect(transfer);
 	struct bid_server_response final = {
 		.outcome = transfer->result.outcome,
 		.not_sent = transfer->requests == 0,
 		.lasting = lasting,
 		.text = transfer->result.text,
-		.url = transfer->shown,
+		.url = url,
 		.redirect = redirect,
 		.requests = transfer->requests,
 		.before = transfer->before[0] ? transfer->before : NULL,

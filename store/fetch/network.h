@@ -43,28 +43,10 @@ static inline const struct bid_fetch_config *bid_transfer_config(const struct bi
 	return &transfer->server->fetch->config;
 }
 
-#define BID_SLOWEST 1024L /* bytes of a body a second */
-
-/* Returns the time below BID_SLOWEST that ends a body, in whole seconds for CURLOPT_LOW_SPEED_TIME. */
-static inline long bid_slow_s(const struct bid_fetch_config *config)
-{
-	return (config->first_byte_ms + 999L) / 1000;
-}
-
 /* Set the deadline of the state to @at, or to the end of the time for all requests if earlier. */
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
-}
-
-#define BID_CONNECT_GRACE_MS 250 /* lets libcurl's timer, with its better message, end first */
-
-/* Set the state CONNECTING: at the begin of a request, or after a redirect. */
-static inline void bid_transfer_connect(struct bid_transfer *transfer)
-{
-	transfer->state = BID_TRANSFER_CONNECTING;
-	transfer->peer[0] = '\0';
-	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + BID_CONNECT_GRACE_MS);
 }
 
 /* config.c */

@@ -16,11 +16,27 @@
 #include "fetch/network.h"
 #include "fetch/url.h"
 
+#define SLOWEST		   1024L /* bytes of a body a second */
+#define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
 #define ERROR_BODY_MAX	   (16 * 1024) /* limit; reading less would cost the connection */
 #define KEPT_MS		   1000
 #define KEPT_TIMES	   4
 #define REDIRECTS_MAX	   5L
 #define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
+
+/* Returns the time below SLOWEST that ends a body, in whole seconds for CURLOPT_LOW_SPEED_TIME. */
+static long slow_s(const struct bid_fetch_config *config)
+{
+	return (config->first_byte_ms + 999L) / 1000;
+}
+
+/* Set the state CONNECTING: at the begin of a request, or after a redirect. */
+static void begin_connect(struct bid_transfer *transfer)
+{
+	transfer->state = BID_TRANSFER_CONNECTING;
+	transfer->peer[0] = '\0';
+	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
+}
 
 /* Is the request on a connection of an earlier one? */
 static bool is_reused(const struct bid_transfer *transfer)
@@ -183,8 +199,8 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 	const char *why = describe_error(transfer, code, words, sizeof(words));
 
 	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", BID_SLOWEST,
-			 bid_slow_s(bid_transfer_config(transfer)));
+		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", SLOWEST,
+			 slow_s(bid_transfer_config(transfer)));
 		return;
 	}
 	if (code == CURLE_UNSUPPORTED_PROTOCOL && transfer->state == BID_TRANSFER_CONNECTING) {
@@ -505,7 +521,7 @@ static int begin_body(struct bid_transfer *transfer)
 	bid_http_server_note_response(transfer->server, transfer, now);
 	if (transfer->response.is_redirect) {
 		transfer->redirects++;
-		bid_transfer_connect(transfer);
+		begin_connect(transfer);
 		return 0;
 	}
 	transfer->state = BID_TRANSFER_BODY;
@@ -515,8 +531,8 @@ static int begin_body(struct bid_transfer *transfer)
 		r = begin_whole(transfer);
 	bid_transfer_set_deadline(transfer, now + config->stall_ms);
 	/* only from the header on, because the server may unpack the file before */
-	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, BID_SLOWEST);
-	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, bid_slow_s(config));
+	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_LIMIT, SLOWEST);
+	curl_easy_setopt(transfer->easy, CURLOPT_LOW_SPEED_TIME, slow_s(config));
 	return r;
 }
 
@@ -762,7 +778,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->received = 0;
 	transfer->result = (struct bid_transfer_result){ 0 };
 	transfer->curl_error[0] = '\0';
-	bid_transfer_connect(transfer);
+	begin_connect(transfer);
 
 	if (!transfer->easy)
 		r = prepare_handle(transfer);
@@ -829,8 +845,6 @@ int bid_transfer_new(struct bid_http_server *server, const struct bid_request *r
 	transfer->kind = request->kind;
 	bid_response_init(&transfer->response, 0);
 	r = bid_url_for_request(server->url, request, &transfer->url);
-	if (r == 0)
-		r = bid_url_for_request(server->name, request, &transfer->shown);
 	if (r < 0) {
 		bid_transfer_free(transfer);
 		return r;
@@ -845,6 +859,5 @@ void bid_transfer_free(struct bid_transfer *transfer)
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);
-	free(transfer->shown);
 	free(transfer);
 }

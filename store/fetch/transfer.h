@@ -78,7 +78,6 @@ struct bid_transfer {
 	void *user;
 	enum bid_kind kind;
 	char *url;
-	char *shown; /* the URL without user name and password */
 
 	CURL *easy; /* NULL before the first request */
 	struct curl_slist *headers; /* headers of the current request */
