@@ -10,6 +10,9 @@
 
 #include "api/server.h"
 
+/* Text of a response to an absent artifact by a web server that may be no debuginfod: that answers in plain text. */
+#define BID_FETCH_WEB_PAGE "HTTP 404 with a web page"
+
 struct bid_fetch;
 
 struct bid_fetch_config {

@@ -171,7 +171,7 @@ static void check_server(struct exam *exam, const char *url)
 		 list.n == 1 && list.wanted->why ? list.wanted->why : bid_strerror(error ? error : -EHOSTUNREACH));
 	if (status != CTL_DONE || list.n == 0 || (error != 0 && error != -ENOENT))
 		report(exam, BAD, "server", text, "check the URL, the network and http_proxy");
-	else if (strstr(text, "web page"))
+	else if (strstr(text, BID_FETCH_WEB_PAGE))
 		report(exam, WISH, "server", text, "check the URL, unless it is a static tree: debuginfod answers in plain text");
 	else
 		report(exam, WELL, "server", shown ? shown : "", NULL);

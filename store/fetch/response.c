@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "api/fetch.h"
+
 void bid_response_init(struct bid_response *response, unsigned status)
 {
 	*response = (struct bid_response){
@@ -242,7 +244,7 @@ void bid_response_describe(const struct bid_response *response, char *buf, size_
 
 	/* the first line of a page, or of a plain 404, has no information; debuginfod's 404 is plain */
 	if (response->status == 404 && response->is_page)
-		snprintf(buf, size, "HTTP 404 with a web page");
+		snprintf(buf, size, BID_FETCH_WEB_PAGE);
 	else if (n == 0 || line[0] == '<' || response->status == 404 || response->status == 410)
 		snprintf(buf, size, "HTTP %u", response->status);
 	else
