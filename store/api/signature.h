@@ -33,9 +33,9 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 enum { BID_MD5_HEX = 32, BID_SHA256_HEX = 64 }; /* digits of a digest */
 
 /*
- * Write the MD5 and the SHA-256 of the file @fd in lower-case hex, except where NULL; with both NULL, only tell whether this build
- * has digests. Reads the whole file once. Returns 0, -EOPNOTSUPP also if OpenSSL refuses one (MD5 in FIPS mode), -ENOMEM, or as
- * pread(2).
+ * Write the MD5 and the SHA-256 of the file @fd in lower-case hex, except where NULL; with both NULL, only return whether this
+ * build has digests. Reads the whole file once. Returns 0, -EOPNOTSUPP also if OpenSSL refuses one (MD5 in FIPS mode), -ENOMEM,
+ * or as pread(2).
  */
 int bid_file_digests(int fd, char *ret_md5, char *ret_sha256);
 

@@ -41,7 +41,7 @@ static void open_breaker(struct bid_breaker *breaker, int64_t now, int64_t wante
 	pause = pause_ms(breaker);
 	if (wanted_ms > BID_BREAKER_PAUSE_MAX_MS)
 		wanted_ms = BID_BREAKER_PAUSE_MAX_MS;
-	breaker->asked_for = wanted_ms > 0;
+	breaker->retry_after = wanted_ms > 0;
 	if (pause < wanted_ms)
 		pause = wanted_ms;
 	breaker->open = true;
@@ -53,8 +53,8 @@ static void open_breaker(struct bid_breaker *breaker, int64_t now, int64_t wante
 
 static void note_health(struct bid_breaker *breaker, bool probe)
 {
-	/* the request was in flight when the server asked for the pause, and does not end it */
-	if (breaker->open && breaker->asked_for && !probe)
+	/* the request was in flight when the server set the pause, and does not end it */
+	if (breaker->open && breaker->retry_after && !probe)
 		return;
 	breaker->open = false;
 	breaker->probing = false;

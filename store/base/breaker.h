@@ -43,7 +43,7 @@ struct bid_breaker {
 	bool probing; /* while open: the probe is in flight */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* in a row */
-	bool asked_for; /* the server asked for the pause, by Retry-After */
+	bool retry_after; /* the pause is that of Retry-After */
 	int64_t until; /* end of the pause, in milliseconds of the monotonic clock */
 	time_t until_wall; /* the same, for people */
 	unsigned seed; /* of the jitter */

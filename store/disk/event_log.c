@@ -112,7 +112,7 @@ static void report_quarantined(void *user, const char *name, int64_t time, uint6
 	reporting->fn(reporting->user, &event);
 }
 
-/* Tell of the line @line of the log, unless it is damaged. */
+/* Report the event of @line of the log, unless it is damaged. */
 static void report_eviction(const struct reporting *reporting, char *line)
 {
 	char *fields[FIELDS] = { NULL };

@@ -81,7 +81,7 @@ static int list_kinds(int dir, unsigned *ret_kinds, bool *ret_more)
 	return -errno;
 }
 
-/* Tell the visitor that @path cannot be read. Without descriptors or memory no directory can. */
+/* Report an unreadable @path to the visitor. Without descriptors or memory no directory can. */
 static int report_unread(void *user, const char *path, int error)
 {
 	const struct bid_visitor *visitor = user;

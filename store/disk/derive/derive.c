@@ -165,7 +165,7 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct derived_text text = { 0 };
-	/* no record tells the signer of the file that a table was derived from: derive it again */
+	/* no record has the signer of the file that a table was derived from: derive it again */
 	bool keep = !bid_store_requires_signed(store), named = true, table = request->kind == BID_KIND_KALLSYMS;
 	struct stat source;
 	int r = -ENOENT;

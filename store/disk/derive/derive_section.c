@@ -132,7 +132,7 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r, sliced = -ENOENT;
 
-	/* no record tells the signer of the file that a section was cut from: cut it again */
+	/* no record has the signer of the file that a section was cut from: cut it again */
 	if (bid_store_requires_signed(store))
 		return derive_section(store, request, ret_file);
 	r = bid_source_section_open(store, request, &kept);

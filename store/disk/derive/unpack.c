@@ -15,7 +15,7 @@ enum { TRIES = 4 }; /* compressed files, of which all but the last are wrong */
 /* an unpacking; see struct bid_derivation */
 struct unpacking {
 	const struct bid_file *packed;
-	const struct bid_id *asked;
+	const struct bid_id *requested;
 	struct bid_id id; /* id of the content; len 0 before */
 };
 
@@ -26,13 +26,13 @@ static int unpack_into(void *user, int fd, uint64_t max)
 
 	if (r == 0)
 		r = bid_elf_build_id(fd, &unpacking->id);
-	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->asked) ? -EBADMSG : r;
+	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->requested) ? -EBADMSG : r;
 }
 
 int bid_unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
-	struct unpacking unpacking = { .packed = file, .asked = &request->id };
+	struct unpacking unpacking = { .packed = file, .requested = &request->id };
 	struct bid_file unpacked = BID_FILE_NONE;
 	int r = bid_derived_make(upper, &(struct bid_request){ .id = request->id, .kind = BID_KIND_ELF },
 				 &(struct bid_derivation){ .fill = unpack_into, .user = &unpacking, .source = file->st }, true,

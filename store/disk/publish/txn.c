@@ -225,7 +225,7 @@ int bid_txn_make_room(struct bid_txn *txn)
 	txn->lacking = 0;
 	if (bytes == 0)
 		return 0;
-	/* else the write itself says so once more */
+	/* without room the write fails once more */
 	if (txn->disk_full)
 		return bid_space_make_room(txn->store->space, bytes, false) ? 0 : -ENOSPC;
 	bid_space_make_room(txn->store->space, bytes, true);

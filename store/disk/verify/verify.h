@@ -39,7 +39,7 @@ struct bid_verify {
 	const struct bid_verify_config *config;
 	struct bid_verify_shared *shared; /* borrowed */
 	unsigned worker; /* the number of the thread */
-	uint64_t told_ms; /* time of the last progress report */
+	uint64_t progress_ms; /* time of the last progress report */
 	struct bid_verify_stats reported; /* part of stats already in shared->reported */
 	const struct bid_idset *wanted; /* borrowed; the ids of config->ids */
 	struct bid_verify_stats stats;
@@ -59,7 +59,7 @@ static inline int bid_verify_end(struct bid_verify *verify, int r)
 /* Does the check cover the on-disk id @disk_id? */
 bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *disk_id);
 
-/* Count and tell. The return value is the callback's. */
+/* Count and report @finding. Returns the result of the callback. */
 int bid_verify_found(struct bid_verify *verify, const struct bid_finding *finding);
 
 int bid_verify_progress(struct bid_verify *verify);
@@ -91,7 +91,7 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry);
 /* Check only whether a link leads to the name, after the removal of links. */
 int bid_verify_adopt(void *user, const struct bid_objdir *entry);
 
-/* All of perf's links; to be called by each thread. */
+/* Check all of perf's links; each thread calls it. */
 int bid_verify_links(struct bid_verify *verify);
 
 /* Check the entries of ".bidfs" by id; each thread calls it. */

@@ -53,7 +53,7 @@ static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[stati
 
 /*
  * Check the file at @fd; verify->buffer has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
- * @text says why.
+ * @text has the reason.
  */
 static bool check_content(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
 			  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])

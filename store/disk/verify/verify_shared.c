@@ -14,7 +14,7 @@
 #include "disk/layout.h"
 #include "disk/store.h"
 
-enum { TOLD_MS = 50 }; /* how often a thread tells of its progress */
+enum { REPORT_MS = 50 }; /* between two progress reports of a thread */
 
 bool bid_verify_wants(const struct bid_verify *verify, const struct bid_id *disk_id)
 {
@@ -73,9 +73,9 @@ int bid_verify_progress(struct bid_verify *verify)
 	if (r != 0 || !config->progress)
 		return r;
 	now = now_ms();
-	if (now < verify->told_ms + TOLD_MS)
+	if (now < verify->progress_ms + REPORT_MS)
 		return 0;
-	verify->told_ms = now;
+	verify->progress_ms = now;
 	pthread_mutex_lock(&verify->shared->lock);
 	bid_verify_count(verify);
 	r = bid_verify_end(verify, config->progress(config->user, &verify->shared->reported));
@@ -111,7 +111,7 @@ const char *bid_verify_record_fault(const json_t *record, const struct bid_reque
 		return "has no id";
 	disk_id = bid_layout_disk_id(&named);
 	if (!bid_id_equal(&disk_id, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
-		return "is of something else than its name says";
+		return "is of something else than its name";
 	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
 		return "has no digest of the known form";
 	if (!json_is_string(json_object_get(record, "how")) || !json_is_integer(json_object_get(record, "time")) ||
