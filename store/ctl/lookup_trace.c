@@ -41,10 +41,10 @@ void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result)
 	}
 }
 
-void ctl_trace_add_negative(struct ctl_trace *trace, const char *source, unsigned again_s)
+void ctl_trace_add_negative(struct ctl_trace *trace, const char *server, unsigned again_s)
 {
 	if (again_s > 0)
-		add(trace, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(source), "state",
+		add(trace, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(server), "state",
 				     bid_outcome_name(BID_OUTCOME_ABSENT), "reason", "same response earlier", "retry_s",
 				     (json_int_t)again_s));
 }

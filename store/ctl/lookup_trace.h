@@ -22,8 +22,8 @@ void ctl_trace_release(struct ctl_trace *trace);
 /* Copy the servers' responses out of @result. Responses beyond the memory are left out. */
 void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result);
 
-/* Add the negative cache entry of the server @source, which ends in @again_s seconds; 0 for none. */
-void ctl_trace_add_negative(struct ctl_trace *trace, const char *source, unsigned again_s);
+/* Add the negative cache entry of @server, which ends in @again_s seconds; 0 for none. */
+void ctl_trace_add_negative(struct ctl_trace *trace, const char *server, unsigned again_s);
 
 /* As ctl_trace_add(), from the @responses of ctl_covering_mount_responses() that are about @request. */
 void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_request *request);

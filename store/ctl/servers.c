@@ -80,22 +80,22 @@ struct mounted {
 static int add_mounted(void *user, const struct ctl_mount *mount)
 {
 	struct mounted *mounted = user;
-	json_t *state, *sources, *source;
+	json_t *state, *listed, *server;
 	size_t i;
 
 	if (mount->owner != 0 && mount->owner != geteuid())
 		return 0;
 	if (strcmp(mount->source, mounted->store) != 0 || ctl_mount_state(mount, &state) < 0)
 		return 0;
-	sources = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "servers");
-	json_array_foreach(sources, i, source)
+	listed = json_is_true(json_object_get(state, "offline")) ? NULL : json_object_get(state, "servers");
+	json_array_foreach(listed, i, server)
 	{
-		const char *name = json_string_value(json_object_get(source, "name"));
+		const char *name = json_string_value(json_object_get(server, "name"));
 		bid_auto_free char *url = NULL;
 
 		if (mounted->status != CTL_DONE || !name || bid_fetch_check_url(name) < 0 || has_server(mounted->servers, name))
 			continue;
-		if (asprintf(&url, "%s%s", json_object_get(source, "ima") ? "ima:enforcing " : "", name) < 0)
+		if (asprintf(&url, "%s%s", json_object_get(server, "ima") ? "ima:enforcing " : "", name) < 0)
 			mounted->status = CTL_TROUBLE;
 		else
 			mounted->status = add_server(mounted->servers, url);

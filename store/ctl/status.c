@@ -98,31 +98,31 @@ static void print_requests(const struct ctl *ctl, const json_t *counters)
 }
 
 /* Print a server with its state: "up", "down (retry in 7 s)" or "offline". */
-static void print_source(const struct ctl *ctl, const json_t *source, bool offline)
+static void print_server(const struct ctl *ctl, const json_t *server, bool offline)
 {
-	const char *breaker = bid_json_string(source, "breaker"), *last_failure = bid_json_string(source, "last_failure");
-	const char *protocol = bid_json_string(source, "protocol"), *ima = bid_json_string(source, "ima");
-	const char *signer = bid_json_string(source, "signer");
+	const char *breaker = bid_json_string(server, "breaker"), *last_failure = bid_json_string(server, "last_failure");
+	const char *protocol = bid_json_string(server, "protocol"), *ima = bid_json_string(server, "ima");
+	const char *signer = bid_json_string(server, "signer");
 	bool up = strcmp(breaker, "open") != 0 && strcmp(breaker, "half-open") != 0;
-	uint64_t found = count_of(source, "found");
+	uint64_t found = count_of(server, "found");
 	/* a rejected file counts as a response */
-	uint64_t answers = found + count_of(source, "absent") + count_of(source, "rejected");
-	int64_t latency = bid_json_number(source, "latency_ms"), retry_s = bid_json_number(source, "next_probe_s");
+	uint64_t answers = found + count_of(server, "absent") + count_of(server, "rejected");
+	int64_t latency = bid_json_number(server, "latency_ms"), retry_s = bid_json_number(server, "next_probe_s");
 	char state[64], share[8], duration[DURATION_MAX], notes[NOTES_MAX];
 
 	snprintf(notes, sizeof(notes), "%s%s%s%s%s%s", protocol, *protocol && *ima ? ", " : "", *ima ? "ima:" : "", ima,
 		 *signer ? ", signed by " : "", signer);
 	snprintf(state, sizeof(state), "%s", offline ? "offline" : up ? "up" : "down");
-	if (!offline && up && json_is_true(json_object_get(source, "preferred")))
+	if (!offline && up && json_is_true(json_object_get(server, "preferred")))
 		snprintf(state, sizeof(state), "up, preferred");
 	if (!offline && !up && retry_s > 0)
 		snprintf(state, sizeof(state), "down (retry in %s)", format_duration(1000 * retry_s, duration));
-	ctl_row(ctl, CTL_TEXT("server", 34, bid_json_string(source, "name")), CTL_TEXT("state", 20, state),
-		CTL_NUMBER("requests", -8, count_of(source, "requests")),
+	ctl_row(ctl, CTL_TEXT("server", 34, bid_json_string(server, "name")), CTL_TEXT("state", 20, state),
+		CTL_NUMBER("requests", -8, count_of(server, "requests")),
 		CTL_TEXT("found", -5, format_share(found, answers, share)),
-		CTL_NUMBER("failed", -6, count_of(source, "unreachable")),
+		CTL_NUMBER("failed", -6, count_of(server, "unreachable")),
 		CTL_TEXT("latency", -8, latency > 0 ? format_duration(latency, duration) : ""),
-		CTL_SIZE("size", -9, count_of(source, "bytes")),
+		CTL_SIZE("size", -9, count_of(server, "bytes")),
 		CTL_TEXT("notes", 0, !offline && !up && *last_failure ? last_failure : notes));
 }
 
@@ -160,7 +160,7 @@ static void print_state(const struct ctl *ctl, const json_t *state)
 	print_setting(ctl, "servers", offline ? "offline" : "",
 		      json_array_size(json_object_get(state, "servers")) > 0 ? "'bidctl offline off' ends it" : "");
 	print_requests(ctl, json_object_get(state, "counters"));
-	json_array_foreach(json_object_get(state, "servers"), i, element) print_source(ctl, element, offline);
+	json_array_foreach(json_object_get(state, "servers"), i, element) print_server(ctl, element, offline);
 	json_array_foreach(json_object_get(state, "downloads"), i, element) print_download(ctl, element);
 	json_array_foreach(json_object_get(state, "failures"), i, element) print_failure(ctl, element);
 }
