@@ -56,21 +56,21 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 
 int bid_store_each_fanout(struct bid_store *store, const char *base, int (*fn)(void *user, DIR *dir, const char *first), void *user)
 {
-	int r = 0;
+	bid_auto_fd int top = -1;
+	int r = bid_beneath_open(store->root, base, O_PATH | O_DIRECTORY, &top);
 
 	for (unsigned byte = 0; r == 0 && byte <= UINT8_MAX; byte++) {
-		char path[64], first[4];
 		bid_auto_dir DIR *dir = NULL;
+		char first[4];
 
 		snprintf(first, sizeof(first), "%02x", byte & 0xff);
-		snprintf(path, sizeof(path), "%s/%s", base, first);
-		r = bid_beneath_opendir(store->root, path, &dir);
+		r = bid_beneath_opendir(top, first, &dir);
 		if (r == 0)
 			r = fn(user, dir, first);
 		else if (r == -ENOENT)
 			r = 0;
 	}
-	return r;
+	return top < 0 && r == -ENOENT ? 0 : r;
 }
 
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd)
