@@ -81,13 +81,13 @@ static int find_names(Elf *elf, struct name_table *ret_names)
 static int scan_range(int fd, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		      struct bid_note_found *found)
 {
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 	int r;
 
 	if (size == 0)
 		return 1;
-	bid_elf_reader_init(&bytes, NULL, 0, fd);
-	r = bid_note_scan(&bytes, form, offset, size, align, found);
+	bid_elf_reader_init(&reader, NULL, 0, fd);
+	r = bid_note_scan(&reader, form, offset, size, align, found);
 	return r == -EBADMSG || r == -ENODATA || r == -E2BIG ? 0 : r < 0 ? r : 1;
 }
 

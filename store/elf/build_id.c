@@ -94,7 +94,7 @@ static int scan_sections(struct bid_elf_reader *headers, struct bid_elf_reader *
 	return 0;
 }
 
-int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
+int bid_elf_reader_build_id(struct bid_elf_reader *reader, struct bid_id *ret_id)
 {
 	struct segment_notes segments = { 0 };
 	struct bid_id id = { 0 };
@@ -102,15 +102,15 @@ int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
 	struct bid_elf_reader notes;
 	int r;
 
-	r = bid_header_read(bytes, &header);
+	r = bid_header_read(reader, &header);
 	if (r < 0)
 		return r;
 	/* the notes of a core file are about processes */
 	if (header.type == ET_CORE)
 		return -ENODATA;
 
-	bid_elf_reader_init(&notes, bytes->head, bytes->head_len, bytes->fd);
-	r = scan_segments(bytes, &notes, &header, &segments);
+	bid_elf_reader_init(&notes, reader->head, reader->head_len, reader->fd);
+	r = scan_segments(reader, &notes, &header, &segments);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (segments.hidden)
@@ -121,11 +121,11 @@ int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
 	}
 
 	if (header.shoff != 0 && header.shnum == 0) {
-		r = bid_header_read_large_counts(bytes, &header);
+		r = bid_header_read_large_counts(reader, &header);
 		if (r < 0)
 			return r;
 	}
-	r = scan_sections(bytes, &notes, &header, &id);
+	r = scan_sections(reader, &notes, &header, &id);
 	if (r < 0 && r != -ENODATA)
 		return r;
 	if (id.len == 0 && (segments.sound || header.shoff == 0))
@@ -138,22 +138,22 @@ int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id)
 
 int bid_elf_build_id_in(const void *data, size_t len, struct bid_id *ret_id)
 {
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 	int r;
 
-	bid_elf_reader_init(&bytes, data, len, -1);
-	r = bid_elf_reader_build_id(&bytes, ret_id);
+	bid_elf_reader_init(&reader, data, len, -1);
+	r = bid_elf_reader_build_id(&reader, ret_id);
 	return r == -E2BIG ? -EAGAIN : r;
 }
 
 int bid_elf_build_id(int fd, struct bid_id *ret_id)
 {
 	uint8_t head[BID_ELF_READER_HEAD];
-	struct bid_elf_reader bytes;
-	int r = bid_elf_reader_open(&bytes, head, fd);
+	struct bid_elf_reader reader;
+	int r = bid_elf_reader_open(&reader, head, fd);
 
 	if (r < 0)
 		return r;
-	r = bid_elf_reader_build_id(&bytes, ret_id);
+	r = bid_elf_reader_build_id(&reader, ret_id);
 	return r == -E2BIG ? -ENODATA : r;
 }

@@ -30,7 +30,7 @@ struct segment {
 
 struct core {
 	int fd; /* borrowed */
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 	struct bid_header header;
 	struct segment *segments; /* PT_LOAD, by address; owned */
 	size_t n_segments;
@@ -107,15 +107,15 @@ static int read_image(struct core *core, uint64_t start, struct core_image *ret_
 {
 	struct core_image image = { .start = start };
 	uint8_t head[sizeof(Elf64_Ehdr)];
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 	uint64_t size;
 	ssize_t n = read_memory(core, start, head, sizeof(head));
 	int r;
 
 	if (n <= 0)
 		return (int)n;
-	bid_elf_reader_init(&bytes, head, (size_t)n, -1);
-	r = bid_header_read(&bytes, &image.header);
+	bid_elf_reader_init(&reader, head, (size_t)n, -1);
+	r = bid_header_read(&reader, &image.header);
 	/* no ELF file, or too little was dumped */
 	if (r < 0)
 		return r == -ENOMEM ? r : 0;
@@ -167,7 +167,7 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 		const struct bid_form *form = &image.header.form;
 		const uint8_t *data = core->headers + i * image.header.phentsize;
 		uint64_t size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
-		struct bid_elf_reader bytes;
+		struct bid_elf_reader reader;
 		ssize_t n;
 
 		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
@@ -176,8 +176,8 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 				size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX);
 		if (n < 0)
 			return (int)n;
-		bid_elf_reader_init(&bytes, core->notes, (size_t)n, -1);
-		(void)bid_note_scan(&bytes, form, 0, (uint64_t)n, BID_FORM_FIELD(form, data, Phdr, p_align), &found);
+		bid_elf_reader_init(&reader, core->notes, (size_t)n, -1);
+		(void)bid_note_scan(&reader, form, 0, (uint64_t)n, BID_FORM_FIELD(form, data, Phdr, p_align), &found);
 	}
 	*ret_id = found.id;
 	return 0;
@@ -185,18 +185,18 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 
 static int read_header(struct core *core, uint8_t head[static BID_ELF_READER_HEAD])
 {
-	int r = bid_elf_reader_open(&core->bytes, head, core->fd);
+	int r = bid_elf_reader_open(&core->reader, head, core->fd);
 
 	if (r < 0)
 		return r;
-	r = bid_header_read(&core->bytes, &core->header);
+	r = bid_header_read(&core->reader, &core->header);
 	if (r < 0)
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
 	if (core->header.type != ET_CORE)
 		return -EINVAL;
 	if (core->header.phnum == 0 || core->header.phnum > SEGMENTS_MAX)
 		return -EBADMSG;
-	bid_elf_reader_allow_table(&core->bytes, core->header.phnum, core->header.phentsize);
+	bid_elf_reader_allow_table(&core->reader, core->header.phnum, core->header.phentsize);
 	return 0;
 }
 
@@ -214,7 +214,7 @@ static int read_segments(struct core *core, struct segment *ret_notes)
 		struct segment segment;
 		const uint8_t *data;
 		uint64_t type;
-		int r = bid_elf_reader_at(&core->bytes, offset, core->header.phentsize, &data);
+		int r = bid_elf_reader_at(&core->reader, offset, core->header.phentsize, &data);
 
 		if (r < 0)
 			return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;

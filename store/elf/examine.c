@@ -93,7 +93,7 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 	for (uint64_t i = 0; i < header->phnum; i++) {
 		const uint8_t *data;
 		uint64_t type, size;
-		int r = bid_elf_reader_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&sections->reader, header->phoff + i * header->phentsize, header->phentsize, &data);
 
 		if (r < 0)
 			return r;
@@ -111,7 +111,7 @@ static int examine_segments(struct bid_sections *sections, struct bid_elf_info *
 static int examine_headers(struct bid_sections *sections, struct bid_elf_info *info)
 {
 	const struct bid_header *header = &sections->header;
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 	int r = bid_sections_check(sections);
 
 	/* the headers' tables are whole and of known form */
@@ -123,8 +123,8 @@ static int examine_headers(struct bid_sections *sections, struct bid_elf_info *i
 	if (r < 0)
 		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
 	/* from the first bytes, which are here already */
-	bid_elf_reader_init(&bytes, sections->bytes.head, sections->bytes.head_len, sections->fd);
-	r = bid_elf_reader_build_id(&bytes, &info->id);
+	bid_elf_reader_init(&reader, sections->reader.head, sections->reader.head_len, sections->fd);
+	r = bid_elf_reader_build_id(&reader, &info->id);
 	return r == -ENODATA || r == -E2BIG ? 0 : r;
 }
 

@@ -4,15 +4,15 @@
 #include <errno.h>
 
 /* -ENOEXEC, or as bid_elf_reader_at() */
-static int read_ident(struct bid_elf_reader *bytes, struct bid_form *ret_form)
+static int read_ident(struct bid_elf_reader *reader, struct bid_form *ret_form)
 {
 	const uint8_t *ident;
 	int r;
 
 	/* fewer than 16 bytes suffice to reject a file with another magic */
-	if (memcmp(bytes->head, ELFMAG, bytes->head_len < SELFMAG ? bytes->head_len : SELFMAG) != 0)
+	if (memcmp(reader->head, ELFMAG, reader->head_len < SELFMAG ? reader->head_len : SELFMAG) != 0)
 		return -ENOEXEC;
-	r = bid_elf_reader_at(bytes, 0, EI_NIDENT, &ident);
+	r = bid_elf_reader_at(reader, 0, EI_NIDENT, &ident);
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
@@ -27,29 +27,29 @@ static int read_ident(struct bid_elf_reader *bytes, struct bid_form *ret_form)
 	return 0;
 }
 
-int bid_header_check_table(struct bid_elf_reader *bytes, uint64_t offset, uint64_t count, uint64_t entry_size)
+int bid_header_check_table(struct bid_elf_reader *reader, uint64_t offset, uint64_t count, uint64_t entry_size)
 {
 	uint64_t size;
 
 	if (count == 0 || __builtin_mul_overflow(count, entry_size, &size))
 		return -ENODATA;
-	return bid_elf_reader_check(bytes, offset, size);
+	return bid_elf_reader_check(reader, offset, size);
 }
 
-int bid_header_read_large_counts(struct bid_elf_reader *bytes, struct bid_header *header)
+int bid_header_read_large_counts(struct bid_elf_reader *reader, struct bid_header *header)
 {
 	const struct bid_form *form = &header->form;
 	uint64_t phnum, shnum = header->shnum;
 	const uint8_t *data;
 	int r;
 
-	r = bid_elf_reader_at(bytes, header->shoff, header->shentsize, &data);
+	r = bid_elf_reader_at(reader, header->shoff, header->shentsize, &data);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
 	phnum = BID_FORM_FIELD(form, data, Shdr, sh_info);
 	if (shnum == 0)
 		shnum = BID_FORM_FIELD(form, data, Shdr, sh_size);
-	r = bid_header_check_table(bytes, header->shoff, shnum, header->shentsize);
+	r = bid_header_check_table(reader, header->shoff, shnum, header->shentsize);
 	if (r < 0)
 		return r == -ENODATA ? 0 : r;
 	if (header->phnum == PN_XNUM && phnum != 0)
@@ -58,17 +58,17 @@ int bid_header_read_large_counts(struct bid_elf_reader *bytes, struct bid_header
 	return 0;
 }
 
-int bid_header_read(struct bid_elf_reader *bytes, struct bid_header *ret_header)
+int bid_header_read(struct bid_elf_reader *reader, struct bid_header *ret_header)
 {
 	struct bid_header header = { 0 };
 	const struct bid_form *form = &header.form;
 	const uint8_t *data;
 	int r;
 
-	r = read_ident(bytes, &header.form);
+	r = read_ident(reader, &header.form);
 	if (r < 0)
 		return r;
-	r = bid_elf_reader_at(bytes, 0, BID_FORM_SIZE(form, Ehdr), &data);
+	r = bid_elf_reader_at(reader, 0, BID_FORM_SIZE(form, Ehdr), &data);
 	if (r < 0)
 		return r == -ENODATA ? -ENOEXEC : r;
 	header.type = (unsigned)BID_FORM_FIELD(form, data, Ehdr, e_type);
@@ -89,7 +89,7 @@ int bid_header_read(struct bid_elf_reader *bytes, struct bid_header *ret_header)
 	if (header.shoff == 0)
 		header.shnum = 0;
 	if (header.shoff != 0 && header.phnum == PN_XNUM) {
-		r = bid_header_read_large_counts(bytes, &header);
+		r = bid_header_read_large_counts(reader, &header);
 		if (r < 0)
 			return r;
 	}

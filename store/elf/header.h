@@ -14,15 +14,15 @@ struct bid_header {
 };
 
 /* The header at the beginning of the file. Returns 0, -ENOEXEC for no ELF file, or as bid_elf_reader_at(). */
-int bid_header_read(struct bid_elf_reader *bytes, struct bid_header *ret_header);
+int bid_header_read(struct bid_elf_reader *reader, struct bid_header *ret_header);
 
 /*
  * Read the counts above 16 bits from the section header at index 0 (gABI, "ELF Header"). Leaves the counts alone if the file has no
  * section header table around this header. Errors as bid_elf_reader_at().
  */
-int bid_header_read_large_counts(struct bid_elf_reader *bytes, struct bid_header *header);
+int bid_header_read_large_counts(struct bid_elf_reader *reader, struct bid_header *header);
 
 /* Is a table of @count headers in the file? As bid_elf_reader_check(), and -ENODATA for no table. */
-int bid_header_check_table(struct bid_elf_reader *bytes, uint64_t offset, uint64_t count, uint64_t entry_size);
+int bid_header_check_table(struct bid_elf_reader *reader, uint64_t offset, uint64_t count, uint64_t entry_size);
 
 #endif

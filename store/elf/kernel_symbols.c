@@ -88,7 +88,7 @@ static int is_kernel(struct bid_sections *sections)
 		return 0;
 	for (uint64_t i = 0; i < header->phnum && i < SEGMENTS_MAX; i++) {
 		const uint8_t *data;
-		int r = bid_elf_reader_at(&sections->bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&sections->reader, header->phoff + i * header->phentsize, header->phentsize, &data);
 
 		if (r < 0)
 			return r == -ENODATA ? 0 : r;
@@ -207,17 +207,17 @@ static int collect_symbols(struct kernel_image *image, struct symbol **ret_symbo
 	/* the class of the file gives the size of a symbol, not the section header */
 	uint64_t total = image->symtab.size / BID_FORM_SIZE(form, Sym);
 	size_t n = 0, room = 0;
-	struct bid_elf_reader bytes;
+	struct bid_elf_reader reader;
 
 	if (total > BID_LIMIT_SYMBOLS)
 		return -E2BIG;
-	bid_elf_reader_init(&bytes, NULL, 0, image->sections.fd);
-	bid_elf_reader_allow_table(&bytes, total, BID_FORM_SIZE(form, Sym));
+	bid_elf_reader_init(&reader, NULL, 0, image->sections.fd);
+	bid_elf_reader_allow_table(&reader, total, BID_FORM_SIZE(form, Sym));
 	for (uint64_t i = 0; i < total; i++) {
 		const char *name;
 		const uint8_t *data;
 		char type;
-		int r = bid_elf_reader_at(&bytes, image->symtab.offset + i * BID_FORM_SIZE(form, Sym), BID_FORM_SIZE(form, Sym),
+		int r = bid_elf_reader_at(&reader, image->symtab.offset + i * BID_FORM_SIZE(form, Sym), BID_FORM_SIZE(form, Sym),
 					  &data);
 
 		if (r < 0)

@@ -8,13 +8,13 @@ static uint64_t align_up(uint64_t value, uint64_t align)
 	return (value + align - 1) & ~(align - 1);
 }
 
-static int add_id(struct bid_elf_reader *bytes, uint64_t offset, size_t len, struct bid_note_found *found)
+static int add_id(struct bid_elf_reader *reader, uint64_t offset, size_t len, struct bid_note_found *found)
 {
 	const uint8_t *data;
 	struct bid_id id;
 	int r;
 
-	r = bid_elf_reader_at(bytes, offset, len, &data);
+	r = bid_elf_reader_at(reader, offset, len, &data);
 	if (r < 0)
 		return r;
 	r = bid_id_from_bytes(data, len, &id);
@@ -28,25 +28,25 @@ static int add_id(struct bid_elf_reader *bytes, uint64_t offset, size_t len, str
 }
 
 /* Is the owner at @offset "GNU"? 1, 0 or as bid_elf_reader_at(). */
-static int is_gnu(struct bid_elf_reader *bytes, uint64_t offset)
+static int is_gnu(struct bid_elf_reader *reader, uint64_t offset)
 {
 	const uint8_t *name;
 	int r;
 
-	r = bid_elf_reader_at(bytes, offset, sizeof(ELF_NOTE_GNU), &name);
+	r = bid_elf_reader_at(reader, offset, sizeof(ELF_NOTE_GNU), &name);
 	if (r < 0)
 		return r;
 	return memcmp(name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) == 0;
 }
 
-int bid_note_scan(struct bid_elf_reader *bytes, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
+int bid_note_scan(struct bid_elf_reader *reader, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		  struct bid_note_found *found)
 {
 	int r;
 
 	if (size == 0)
 		return 0;
-	r = bid_elf_reader_check(bytes, offset, size);
+	r = bid_elf_reader_check(reader, offset, size);
 	if (r < 0)
 		return r;
 
@@ -60,7 +60,7 @@ int bid_note_scan(struct bid_elf_reader *bytes, const struct bid_form *form, uin
 		/* a rest shorter than a note may be the padding of the last note */
 		if (size - at < sizeof(Elf32_Nhdr))
 			return size - at < align ? 0 : -EBADMSG;
-		r = bid_elf_reader_at(bytes, offset + at, sizeof(Elf32_Nhdr), &header);
+		r = bid_elf_reader_at(reader, offset + at, sizeof(Elf32_Nhdr), &header);
 		if (r < 0)
 			return r;
 		name_len = BID_FORM_FIELD(form, header, Nhdr, n_namesz);
@@ -72,9 +72,9 @@ int bid_note_scan(struct bid_elf_reader *bytes, const struct bid_form *form, uin
 		if (desc > size || desc_len > size - desc)
 			return -EBADMSG;
 		if (type == NT_GNU_BUILD_ID && name_len == sizeof(ELF_NOTE_GNU) && desc_len > 0 && desc_len <= BID_ID_MAX) {
-			r = is_gnu(bytes, offset + at + sizeof(Elf32_Nhdr));
+			r = is_gnu(reader, offset + at + sizeof(Elf32_Nhdr));
 			if (r > 0)
-				r = add_id(bytes, offset + desc, (size_t)desc_len, found);
+				r = add_id(reader, offset + desc, (size_t)desc_len, found);
 			if (r < 0)
 				return r;
 		}

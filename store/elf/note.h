@@ -19,10 +19,10 @@ struct bid_note_found {
  *   -EBADMSG	a note is malformed; the notes before it were added
  *   other	as bid_elf_reader_at(); nothing was added from a range outside the file
  */
-int bid_note_scan(struct bid_elf_reader *bytes, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
+int bid_note_scan(struct bid_elf_reader *reader, const struct bid_form *form, uint64_t offset, uint64_t size, uint64_t align,
 		  struct bid_note_found *found);
 
 /* Find the build-id of a file. As bid_elf_build_id_in(), and -E2BIG for a file that costs too much. */
-int bid_elf_reader_build_id(struct bid_elf_reader *bytes, struct bid_id *ret_id);
+int bid_elf_reader_build_id(struct bid_elf_reader *reader, struct bid_id *ret_id);
 
 #endif

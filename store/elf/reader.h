@@ -31,13 +31,13 @@ struct bid_elf_reader {
 };
 
 /* Read from memory, and from @fd behind it unless that is -1. */
-void bid_elf_reader_init(struct bid_elf_reader *bytes, const void *head, size_t head_len, int fd);
+void bid_elf_reader_init(struct bid_elf_reader *reader, const void *head, size_t head_len, int fd);
 
-/* Read the file open at @fd, its first bytes through @head, which @bytes borrows. Returns 0 or as pread(2). */
-int bid_elf_reader_open(struct bid_elf_reader *bytes, uint8_t head[static BID_ELF_READER_HEAD], int fd);
+/* Read the file open at @fd, its first bytes through @head, which @reader borrows. Returns 0 or as pread(2). */
+int bid_elf_reader_open(struct bid_elf_reader *reader, uint8_t head[static BID_ELF_READER_HEAD], int fd);
 
-/* Let @bytes cost more by a table of @n entries of @size bytes. The caller has limited @n. */
-void bid_elf_reader_allow_table(struct bid_elf_reader *bytes, uint64_t n, size_t size);
+/* Let @reader cost more by a table of @n entries of @size bytes. The caller has limited @n. */
+void bid_elf_reader_allow_table(struct bid_elf_reader *reader, uint64_t n, size_t size);
 
 /*
  * Point *@ret_data at @len bytes at @offset, at most BID_ELF_READER_WINDOW. The pointer is valid until the next call. Returns 0, or
@@ -46,10 +46,10 @@ void bid_elf_reader_allow_table(struct bid_elf_reader *bytes, uint64_t n, size_t
  *   -E2BIG	the file has used up its calls or its budget
  *   other	as pread(2)
  */
-int bid_elf_reader_at(struct bid_elf_reader *bytes, uint64_t offset, size_t len, const uint8_t **ret_data);
+int bid_elf_reader_at(struct bid_elf_reader *reader, uint64_t offset, size_t len, const uint8_t **ret_data);
 
 /* Does the file have @len bytes at @offset? 0 or as bid_elf_reader_at(). @len is not 0. */
-int bid_elf_reader_check(struct bid_elf_reader *bytes, uint64_t offset, uint64_t len);
+int bid_elf_reader_check(struct bid_elf_reader *reader, uint64_t offset, uint64_t len);
 
 /*
  * Read a table of @size bytes, at most @max, at @offset of the file @fd. A NUL follows the table. The caller frees it. Memory grows

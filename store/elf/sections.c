@@ -20,11 +20,11 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	sections->file_size = (uint64_t)st.st_size;
-	r = bid_elf_reader_open(&sections->bytes, sections->head, fd);
+	r = bid_elf_reader_open(&sections->reader, sections->head, fd);
 	if (r == 0)
-		r = bid_header_read(&sections->bytes, header);
+		r = bid_header_read(&sections->reader, header);
 	if (r == 0 && header->shoff != 0 && header->shnum == 0)
-		r = bid_header_read_large_counts(&sections->bytes, header);
+		r = bid_header_read_large_counts(&sections->reader, header);
 	return r;
 }
 
@@ -51,7 +51,7 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	const struct bid_header *header = &sections->header;
 	const struct bid_form *form = &header->form;
 	const uint8_t *data;
-	int r = bid_elf_reader_at(&sections->bytes, header->shoff + index * header->shentsize, header->shentsize, &data);
+	int r = bid_elf_reader_at(&sections->reader, header->shoff + index * header->shentsize, header->shentsize, &data);
 
 	if (r < 0)
 		return r;

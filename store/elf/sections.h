@@ -16,7 +16,7 @@ struct bid_sections {
 	uint64_t file_size;
 	struct bid_header header; /* with the true counts */
 	uint8_t head[BID_ELF_READER_HEAD];
-	struct bid_elf_reader bytes; /* reader of the section headers */
+	struct bid_elf_reader reader; /* reader of the section headers */
 	char *names; /* owned; NULL without a table or before it is read */
 	size_t names_len; /* up to and with the last NUL */
 };

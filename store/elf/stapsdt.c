@@ -117,7 +117,8 @@ static int find_loads(struct probe_source *source)
 
 	for (uint64_t i = 0; i < header->phnum && source->n_loads < LOADS_MAX; i++) {
 		const uint8_t *data;
-		int r = bid_elf_reader_at(&source->sections.bytes, header->phoff + i * header->phentsize, header->phentsize, &data);
+		int r = bid_elf_reader_at(&source->sections.reader, header->phoff + i * header->phentsize, header->phentsize,
+					  &data);
 
 		if (r < 0)
 			return r == -ENODATA ? -EBADMSG : r;
