@@ -167,9 +167,9 @@ const void *elf_bytes(uint8_t byte, size_t *ret_len)
 	return elfs[byte].data;
 }
 
-void put_elf(struct bid_server *server, uint8_t asked, uint8_t carried)
+void put_elf(struct bid_server *server, uint8_t requested, uint8_t carried)
 {
-	struct bid_request request = elf_of(asked);
+	struct bid_request request = elf_of(requested);
 
 	assert_int_equal(memory_server_put(server, &request, elfs[carried].data, elfs[carried].len), 0);
 }

@@ -68,8 +68,8 @@ struct bid_request elf_of(uint8_t byte);
 /* Return the compiled file with the id of elf_of(@byte), 0xa or 0xb. */
 const void *elf_bytes(uint8_t byte, size_t *ret_len);
 
-/* Let @server of fixture_memory() deliver, for elf_of(@asked), the file with the id of elf_of(@carried). */
-void put_elf(struct bid_server *server, uint8_t asked, uint8_t carried);
+/* Let @server of fixture_memory() deliver, for elf_of(@requested), the file with the id of elf_of(@carried). */
+void put_elf(struct bid_server *server, uint8_t requested, uint8_t carried);
 
 int64_t now_ms(void);
 void sleep_ms(unsigned ms);

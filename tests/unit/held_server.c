@@ -340,7 +340,7 @@ void held_wait(struct held_server *held, unsigned count)
 	pthread_mutex_unlock(&held->lock);
 }
 
-void held_wait_asked(struct held_server *held, unsigned count)
+void held_wait_requests(struct held_server *held, unsigned count)
 {
 	pthread_mutex_lock(&held->lock);
 	while (held->requests < count)

@@ -75,7 +75,7 @@ void held_hold_from(struct held_server *held, unsigned number);
 void held_wait(struct held_server *held, unsigned count);
 
 /* Wait for @count calls of start() in total. */
-void held_wait_asked(struct held_server *held, unsigned count);
+void held_wait_requests(struct held_server *held, unsigned count);
 
 /* Wait for @count calls of cancel() in total. */
 void held_wait_cancels(struct held_server *held, unsigned count);

@@ -67,7 +67,7 @@ static void equip(struct fixtures *fixtures, int which, const struct bid_broker_
 }
 
 /* Number of requests to @held. Its broker may be asking it. */
-static unsigned asked_of(struct held_server *held)
+static unsigned requests_of(struct held_server *held)
 {
 	unsigned requests;
 
@@ -115,7 +115,7 @@ static struct call *both_ask(struct fixtures *fixtures, const struct bid_request
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	sleep_ms(300);
 	assert_false(call_over(second));
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
 	return second;
 }
 
@@ -132,7 +132,7 @@ static void test_two_brokers_download_once(void **state)
 	assert_int_equal(call_wait(first), 0);
 	assert_int_equal(call_wait(second), 0);
 	assert_content(second->fd, 0xa);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
 }
 
 static void test_lock_wait_does_not_delay_other_requests(void **state)
@@ -166,7 +166,7 @@ static void test_absence_reaches_both_brokers(void **state)
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
 }
 
 /* A lock waiter for a section gets -ENOENT if the other process has stored the files and they lack the section. */
@@ -199,7 +199,7 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 	bid_broker_cancel(fixture->broker, first->handle);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
 	bid_request_release(&section);
 }
 
@@ -220,7 +220,7 @@ static void test_second_process_requests_after_failed_first(void **state)
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 1);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 1);
 }
 
 static void test_other_servers_mean_no_lock_wait(void **state)
@@ -252,7 +252,7 @@ static void test_next_process_takes_over_the_download(void **state)
 	fixture_end_broker(fixtures->fixture[ONE]);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 1);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 1);
 }
 
 static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
@@ -294,7 +294,7 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 	bid_broker_cancel(fixture->broker, first->handle);
 	second = call_for(fixture, &request);
 	/* the server, busy with the first, has the second queued */
-	held_wait_asked(fixtures->held[ONE], 2);
+	held_wait_requests(fixtures->held[ONE], 2);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
@@ -342,7 +342,7 @@ static void test_killed_holder_is_not_waited_for(void **state)
 	equip(fixtures, ONE, &patient);
 	call = call_for(fixtures->fixture[ONE], &request);
 	wait_for_awaiting(fixtures->fixture[ONE]);
-	assert_int_equal(asked_of(fixtures->held[ONE]), 0);
+	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
 	end_elsewhere(pid);
 	assert_int_equal(call_wait(call), 0);
 }
@@ -360,10 +360,10 @@ static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 	wait_for_awaiting(fixtures->fixture[ONE]);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	sleep_ms(300);
-	assert_int_equal(asked_of(fixtures->held[ONE]), 0);
+	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(asked_of(fixtures->held[ONE]), 1);
+	assert_int_equal(requests_of(fixtures->held[ONE]), 1);
 	end_elsewhere(pid);
 }
 
@@ -401,7 +401,7 @@ static void test_removed_lock_file_is_replaced(void **state)
 	second = both_ask(fixtures, &request, &first);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
-	assert_int_equal(asked_of(fixtures->held[OTHER]), 0);
+	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
 }
 
 static void test_missing_lock_support_still_downloads(void **state)

@@ -114,7 +114,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 	sleep_ms(50);
 	assert_int_equal(held->requests, 1);
 	bid_broker_set_offline(fixture->broker, false);
-	held_wait_asked(held, 2);
+	held_wait_requests(held, 2);
 	assert_false(call_over(call));
 	/* the circuit breaker of a server closes */
 	assert_int_equal(held->right, 1);
@@ -155,7 +155,7 @@ static void test_queued_request_is_not_sent_offline(void **state)
 	struct call *call = call_held(fixture, &held), *behind;
 
 	behind = call_for(fixture, &next);
-	held_wait_asked(held, 2);
+	held_wait_requests(held, 2);
 	bid_broker_set_offline(fixture->broker, true);
 	end_in_line(fixture, held, call, behind);
 }

@@ -260,7 +260,7 @@ static void test_queued_section_ends_at_its_limit(void **state)
 	call_for(fixture, &other);
 	held_hold_from(held, 2);
 	held_wait(held, 2);
-	held_wait_asked(held, 3);
+	held_wait_requests(held, 3);
 	end_wait(fixture);
 	assert_int_equal(call_wait(call), -ETIMEDOUT);
 	held_wait_cancels(held, 1);

@@ -220,7 +220,7 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 	sleep_ms(BID_GRACE_MS + 50);
 	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
 	call = call_for(fixture, &queued);
-	held_wait_asked(held, 3);
+	held_wait_requests(held, 3);
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 }
@@ -373,7 +373,7 @@ static void test_request_loop_ends_as_unreachable(void **state)
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
 	call = call_for(fixture, &request);
 	/* also for the broker's own id, which arrives here as with any request */
-	held_wait_asked(held, 2);
+	held_wait_requests(held, 2);
 	assert_false(call_over(call));
 	own.id = fixture->broker->servers[0].loop.id;
 	assert_int_equal(find(fixture, &own, NULL), -ENOENT);

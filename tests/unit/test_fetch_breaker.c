@@ -262,7 +262,7 @@ static void test_bad_responses_open_the_breaker(void **state)
 		for (int n = 0; n < 8; n++)
 			ask(setting.server, ID, &capture);
 		if (requests() != 5)
-			fail_msg("%s: asked %u times", bad[i], requests());
+			fail_msg("%s: %u requests", bad[i], requests());
 		assert_refused(setting.server);
 		tear_down(&setting);
 	}
@@ -350,7 +350,7 @@ static void test_many_broken_connections_open_the_breaker(void **state)
 		}
 		/* the requests that follow the first failures have their retries as well */
 		if (requests() > (passes ? N + AT_ONCE + 1 : (AT_ONCE + BID_BREAKER_FAILURES - 1) * (1 + config.retries)))
-			fail_msg("%s: asked %u times", passes ? once : broken[i / 2], requests());
+			fail_msg("%s: %u requests", passes ? once : broken[i / 2], requests());
 		assert_int_equal(health_of(setting.server).breaker, passes ? BID_BREAKER_CLOSED : BID_BREAKER_OPEN);
 		tear_down(&setting);
 	}

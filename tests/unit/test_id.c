@@ -46,7 +46,7 @@ static void test_id_is_lower_case_hex_of_even_length(void **state)
 static void test_id_matches_its_aliases(void **state)
 {
 	static const struct {
-		const char *carried, *asked;
+		const char *carried, *requested;
 		bool answers;
 	} cases[] = {
 		{ "aabb", "aabb", true },
@@ -65,9 +65,9 @@ static void test_id_matches_its_aliases(void **state)
 	struct bid_id none = { 0 }, some = id_of("aabb");
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct bid_id carried = id_of(cases[i].carried), asked = id_of(cases[i].asked);
+		struct bid_id carried = id_of(cases[i].carried), requested = id_of(cases[i].requested);
 
-		assert_int_equal(bid_id_answers(&carried, &asked), cases[i].answers);
+		assert_int_equal(bid_id_answers(&carried, &requested), cases[i].answers);
 	}
 	assert_false(bid_id_answers(&none, &some));
 	assert_false(bid_id_answers(&some, &none));
