@@ -9,7 +9,7 @@
  *			machine, runs actions
  *   machine.c		states of a download: event -> actions, pure
  *   request_loop.c	servers that request the same from this broker
- *   attempt.c		one request to one server: receive, check, publish
+ *   attempt.c		transfer from one server: receive, check, publish
  *   fallback.c		files that may have a section, after the last server
  *   reports.c		reports, counters, messages
  *   recent_responses.c	ring of the last reports

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: one request to the servers, its waiters, and its attempts, each a request to one server.
+ * A download: the waiters for one request, and its attempts, each a transfer from one server (attempt.h).
  *
  * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
  *				polls it; looks into the store, orders the servers, starts the first attempt

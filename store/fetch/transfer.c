@@ -19,8 +19,8 @@
 #define SLOWEST		   1024L /* bytes of a body a second */
 #define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
 #define ERROR_BODY_MAX	   (16 * 1024) /* limit; reading less would cost the connection */
-#define KEPT_MS		   1000
-#define KEPT_TIMES	   4
+#define KEPT_MS		   1000 /* a response on a reused connection is late after this time, */
+#define KEPT_TIMES	   4 /* or after so many times the latency of the server if longer */
 #define REDIRECTS_MAX	   5L
 #define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
 
