@@ -11,48 +11,59 @@
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 
+static void finish_getattr(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	const struct bid_inode *inode = &pending->inode;
+	bool another = error == 0 && bid_is_other_version(fs, inode, &file->st);
+	/* an open file keeps its attributes, also without a name in the store */
+	bool open = (error < 0 || another) && bid_fd_cache_open_stat(fs->fd_cache, inode->number, &file->st);
+
+	if (open || (error == 0 && !(another && fs->mode == BID_MODE_NO_OPEN)))
+		bid_reply_attr(req, inode, &file->st, BID_TTL_STORE);
+	else
+		fuse_reply_err(req, ESTALE); /* the kernel walks the path again, and LOOKUP asks the servers */
+}
+
+static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
+{
+	struct bid_fs *fs = bid_fs_of(req);
+	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
+	struct bid_file file = BID_FILE_NONE;
+	struct bid_fd *fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &file.st, NULL);
+	int r = fd ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
+
+	if (r < 0)
+		r = bid_store_look_up(fs->store, &pending.artifact, &file);
+	if (r == -EAGAIN)
+		bid_find_or_fetch(req, &pending, finish_getattr);
+	else
+		finish_getattr(req, &pending, r, &file);
+	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_file_release(&file);
+}
+
 void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
-	struct bid_file file = BID_FILE_NONE;
-	struct bid_request artifact;
-	struct bid_fd *fd;
-	bool found, another;
+	struct stat st;
 
 	if (!inode) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
 	if (inode->node.type == BID_NODE_TMPFILE || inode->node.type == BID_NODE_KCORE_FILE) {
-		if (bid_stat_unopened(fs, &inode->node, &file.st) < 0)
+		if (bid_stat_unopened(fs, &inode->node, &st) < 0)
 			fuse_reply_err(req, ESTALE);
 		else
-			bid_reply_attr(req, inode, &file.st, BID_TTL_STORE);
+			bid_reply_attr(req, inode, &st, BID_TTL_STORE);
 		return;
 	}
-	artifact = bid_node_artifact(&inode->node);
-	if (inode->node.type != BID_NODE_FILE) {
+	if (inode->node.type == BID_NODE_FILE)
+		get_artifact(req, inode);
+	else
 		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
-		return;
-	}
-	/* an open file keeps its attributes, also without a name in the store */
-	fd = bid_fd_cache_get(fs->fd_cache, fs->store, number, &artifact, &file.st, NULL);
-	found = fd || bid_stat_unopened(fs, &inode->node, &file.st) == 0 || bid_store_find(fs->store, &artifact, &file) == 0;
-	bid_fd_cache_put(fs->fd_cache, fd);
-	another = found && bid_is_other_version(fs, inode, &file.st);
-	if (another && fs->mode == BID_MODE_NO_OPEN)
-		found = false;
-	if ((!found || another) && !fd && bid_fd_cache_open_stat(fs->fd_cache, number, &file.st))
-		found = true;
-	if (!found) {
-		/* the kernel walks the path again, and LOOKUP asks the servers */
-		fuse_reply_err(req, ESTALE);
-		bid_file_release(&file);
-		return;
-	}
-	bid_reply_attr(req, inode, &file.st, BID_TTL_STORE);
-	bid_file_release(&file);
 }
 
 /* Set the size, the times and the bits @modes of the mode of @fd. The owner stays. */

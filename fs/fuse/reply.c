@@ -292,9 +292,15 @@ static void end_wait(struct waiter *waiter, int error, struct bid_file *file)
 
 static void on_fetched(void *user, const struct bid_result *result)
 {
-	struct bid_file none = BID_FILE_NONE;
+	bid_cleanup(bid_file_release) struct bid_file again = BID_FILE_NONE;
+	struct waiter *waiter = user;
+	struct bid_fs *fs = bid_fs_of(waiter->req);
+	int error = result->error;
 
-	end_wait(user, result->error, result->error == 0 ? result->file : &none);
+	/* in no_open mode no RELEASE frees what is in memory */
+	if (error == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
+		error = bid_store_find(fs->store, &waiter->pending.artifact, &again);
+	end_wait(waiter, error, result->error == 0 ? result->file : &again);
 }
 
 /* libfuse may call this during the answer, when the waiter is gone, or before the fetch, which the broker remembers. */
@@ -328,7 +334,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 
 	/* a read is of a file that was found before */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
-		r = bid_store_find(fs->store, &local.artifact, &stripped);
+		r = bid_store_look_up(fs->store, &local.artifact, &stripped);
 		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}
@@ -351,9 +357,6 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_fi
 	struct bid_fs *fs = bid_fs_of(req);
 	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 
-	/* in no_open mode no RELEASE frees what is in memory */
-	if (r == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
-		r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
 	if (r == -EINPROGRESS)
 		fetch_artifact(req, &local, finish);
 	else

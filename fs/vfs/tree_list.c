@@ -17,15 +17,22 @@ struct tree_listing {
 	void *user;
 };
 
+/* Does the result @r of a lookup tell of a compressed module that no reader has opened yet? */
+static bool is_compressed(int r, enum bid_kind kind)
+{
+	return r == -EAGAIN && kind == BID_KIND_ELF;
+}
+
 /* Emit the artifact as the kind of its file, if the store has it: an unstripped file is one file with two names. */
 static int emit_artifact(const struct tree_listing *listing, const char *name, const struct bid_id *id, enum bid_kind kind)
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_look_up(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file);
 
-	if (bid_store_find(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file) < 0)
+	if (r < 0 && !is_compressed(r, kind))
 		return 0;
-	node.kind = file.kind;
+	node.kind = r == 0 ? file.kind : kind;
 	bid_file_release(&file);
 	return listing->fn(listing->user, name, &node);
 }
@@ -179,12 +186,14 @@ static int list_in_path_id(const struct tree_listing *listing)
 
 	for (int i = BID_KIND_NONE + 1; i < BID_KIND_COUNT && r == 0; i++) {
 		struct bid_file file = BID_FILE_NONE;
+		int found;
 
 		node.kind = (enum bid_kind)i;
-		if (bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
-				      &(struct bid_request){ .id = node.id, .kind = node.kind }, &file) < 0)
+		found = bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
+					  &(struct bid_request){ .id = node.id, .kind = node.kind }, &file);
+		if (found < 0 && !is_compressed(found, node.kind))
 			continue;
-		node.kind = file.kind;
+		node.kind = found == 0 ? file.kind : node.kind;
 		bid_file_release(&file);
 		r = listing->fn(listing->user, bid_kind_store_name((enum bid_kind)i), &node);
 	}

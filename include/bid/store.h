@@ -76,11 +76,13 @@ void bid_file_release(struct bid_file *file);
 /*
  * Open the artifact that @request names. The store serves an ELF file only if the id in the file answers the requested one; the
  * result is cached until the inode, size or times of the file change. A compressed kernel module comes unpacked. A
- * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them. Returns 0, or
+ * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them; an unstripped file is put
+ * together of both, which may take seconds. In a store that cannot be written, such a file is in memory. Returns 0, or
  *   -ENOENT	the store has no such artifact
- *   -EBADMSG	it has a file under that name, but with another id or none; it is logged, not served, and stays where it is
+ *   -EBADMSG	it has a file under that name, but with another id or none; it is logged, not served, and stays where it is; or it
+ *		has both parts of an unstripped file, which do not belong together
  *   -EFBIG	it has one that unpacks to more than 512 MiB; likewise
- *   -EOPNOTSUPP	it has one that cannot be unpacked; likewise
+ *   -EOPNOTSUPP	it has one that cannot be unpacked; likewise; or both parts, which are relocatable or lack section headers
  *   -ENODATA	a section that this build does not have: both its files are here, and say so
  *   -EACCES	it has one that this process may not read
  *   other	as open(2)

@@ -46,8 +46,14 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
 /* Reading */
 
 /*
- * As bid_store_find(), but look into the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". perf's link
- * need not lead there.
+ * As bid_store_find(), but derive nothing: -EAGAIN if bid_store_find() may derive the artifact, which may take seconds. For threads
+ * that answer readers of other files.
+ */
+int bid_store_look_up(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
+/*
+ * As bid_store_look_up(), but look into the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". perf's
+ * link need not lead there.
  */
 int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
 
@@ -91,15 +97,7 @@ void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256]);
 /* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 
-/*
- * Find the artifact BID_KIND_UNSTRIPPED of @id, or put the stored ELF file and debuginfo together, and keep the result for as long
- * as bid_store_evict() leaves it. bid_store_find() does not make it, because large files take seconds. In a store that cannot be
- * written, the result is in memory while it is open. Errors as bid_store_find(); -ENOENT if one of both is absent; -EBADMSG if they
- * do not belong together; -EOPNOTSUPP for relocatable files, or ones without section headers.
- */
-int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file);
-
-/* Is the ELF file of @id a relocatable one, as kernel modules are? May block on disk. */
+/* Is the ELF file of @id a relocatable one, as kernel modules are, or a compressed one that no reader has opened yet? */
 bool bid_store_is_module(struct bid_store *store, const struct bid_id *id);
 
 /*

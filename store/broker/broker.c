@@ -13,11 +13,12 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-/* Poll the lock of @download, or start or end its fallback. Under the lock, which is released meanwhile. */
+/* Start @download, derive its artifact, or start or end its fallback. Under the lock, which is released meanwhile. */
 static void run_download_job(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	bool polls = download->lock_wait.polls;
+	bool polls = download->lock_wait.polls, in_fallback = download->machine.in_fallback;
+	bool wanted = download->machine.state == BID_DOWNLOAD_NEW;
 
 	download->lock_wait.polls = false;
 	if (polls)
@@ -25,8 +26,10 @@ static void run_download_job(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 	if (polls)
 		bid_download_start(download);
-	else
+	else if (in_fallback)
 		bid_fallback_run(download);
+	else
+		bid_download_begin(download, wanted);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }

@@ -59,13 +59,15 @@ struct bid_waiter {
 	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
 };
 
-#define BID_JOB_EVICTION UINT64_MAX /* takes longer than a commit of any size */
+/* sizes of jobs that take longer than a commit: two workers leave them alone */
+#define BID_JOB_DERIVATION (UINT64_MAX - 1)
+#define BID_JOB_EVICTION   UINT64_MAX
 
 /* A job for the commit workers, embedded in its download or attempt. */
 struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
-	uint64_t size; /* bytes to check and write, or BID_JOB_EVICTION */
+	uint64_t size; /* bytes to check and write, or one of the above */
 	struct bid_download *download;
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
@@ -137,8 +139,12 @@ struct bid_broker {
 	} counts;
 };
 
-/* As bid_broker_find(), but counts hits alone: the end of a download counts its absence. */
-int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+/*
+ * As bid_broker_find(), but count hits alone: the end of a download counts its absence. With @derive, a commit worker derives what
+ * the store can derive; without, -EAGAIN for it.
+ */
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
+		       unsigned *ret_ttl);
 
 /* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);

@@ -87,12 +87,12 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a commit worker poll the lock of @download, or run its fallback. Under the lock. */
-static void queue_download(struct bid_download *download)
+/* Let a commit worker poll the lock of @download, derive its artifact, or run its fallback. @size is of the job. Under the lock. */
+static void queue_download(struct bid_download *download, uint64_t size)
 {
 	if (!download->job.queued)
 		bid_download_ref(download);
-	bid_broker_queue(download->broker, &download->job, 0);
+	bid_broker_queue(download->broker, &download->job, size);
 }
 
 static void answer_fallback(struct bid_download *download, int answer, const struct bid_download *whole)
@@ -103,7 +103,7 @@ static void answer_fallback(struct bid_download *download, int answer, const str
 	if (whole)
 		bid_download_copy_reports(download, whole);
 	fallback->answer = answer;
-	queue_download(download);
+	queue_download(download, BID_JOB_DERIVATION);
 }
 
 static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
@@ -188,7 +188,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	}
 	/* no server delivered: stripped debuginfo of the store is better than none */
 	if (download && error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
-	    bid_store_find(broker->store, &download->request, &stripped) == 0) {
+	    bid_store_look_up(broker->store, &download->request, &stripped) == 0) {
 		result.error = 0;
 		result.file = &stripped;
 	}
@@ -424,7 +424,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
 		if (actions.fallback)
-			queue_download(download);
+			queue_download(download, 0);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 			unhash(download);
@@ -547,7 +547,7 @@ static void expire_start_timer(void *user)
 	uint64_t in_loop;
 
 	if (download->lock_wait.polls) {
-		queue_download(download);
+		queue_download(download, 0);
 		return;
 	}
 	in_loop = bid_loop_look(download);
@@ -590,18 +590,29 @@ static void expire_wait(void *user)
 	bid_download_answer_all(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
-/*
- * Look into the store, where another thread or process may have published the artifact since its reader looked. Then start the
- * first attempt. Takes the reference. Without the lock.
- */
-static void begin_attempts(struct bid_download *download)
+/* Let a commit worker derive the artifact. Returns false for a download that nobody waits for: it ends. Without the lock. */
+static bool derive_later(struct bid_download *download)
+{
+	bool wanted;
+
+	pthread_mutex_lock(&download->broker->lock);
+	wanted = download->machine.state == BID_DOWNLOAD_NEW;
+	if (wanted)
+		queue_download(download, BID_JOB_DERIVATION);
+	pthread_mutex_unlock(&download->broker->lock);
+	return wanted;
+}
+
+void bid_download_begin(struct bid_download *download, bool derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_look_up(download->broker, &download->request, &file, &ttl);
+	int r = bid_broker_look_up(download->broker, &download->request, derive, &file, &ttl);
 
+	if (r == -EAGAIN && derive_later(download))
+		return;
 	/* with a TTL, each server has a negative entry, which becomes its report */
-	if (r == -EINPROGRESS || ttl > 0) {
+	if (r == -EINPROGRESS || r == -EAGAIN || ttl > 0) {
 		line_up(download);
 		bid_download_step_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
@@ -667,7 +678,7 @@ void bid_download_start(struct bid_download *download)
 			 bid_request_name(&download->request, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
-	begin_attempts(download);
+	bid_download_begin(download, false);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)

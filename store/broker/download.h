@@ -72,7 +72,7 @@ struct bid_download {
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	struct bid_job job; /* a poll of the lock, or a fallback; with a reference while queued */
+	struct bid_job job; /* a poll of the lock, a derivation, or a fallback; with a reference while queued */
 	struct bid_timer expiry_timer; /* end of the wait, or of the kept result */
 	struct bid_timer start_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
@@ -123,6 +123,13 @@ void bid_download_release_lock(struct bid_download *download);
 
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
+
+/*
+ * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
+ * to a commit worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
+ * lock.
+ */
+void bid_download_begin(struct bid_download *download, bool derive);
 
 /*
  * Start @download, which is NEW, unless another process has its lock: then a commit worker calls this again later. Takes the

@@ -74,29 +74,16 @@ static void start_fallback(struct bid_download *download, size_t index)
 	wait_for_whole(download, bid_section_container(index));
 }
 
-/* Put the debuginfo and the ELF file together, as soon as the store has both. Takes seconds for large files. */
-static void finish_unstripped(struct bid_download *download, size_t index, int answer)
-{
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = answer;
-
-	if (r == 0)
-		r = bid_store_unstrip(download->broker->store, &download->request.id, &file);
-	if (r == -ENOENT && answer == 0 && index + 1 < BID_FALLBACKS_MAX)
-		bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
-	else
-		bid_download_end(download, r, &file);
-}
-
-/* Look up the section in the result of a fallback. @index is its number. */
-static void finish_section(struct bid_download *download, size_t index, int answer)
+/* Derive the artifact from the result of a fallback. @index is its number. */
+static void finish_fallback(struct bid_download *download, size_t index, int answer)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_fallback *fallback = &download->fallback;
 	int r = answer;
 
-	if (may_be_elsewhere(r, download))
-		r = bid_broker_look_up(download->broker, &download->request, &file, NULL);
+	/* an unstripped file needs both */
+	if (download->request.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
+		r = bid_broker_look_up(download->broker, &download->request, true, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_end(download, r, &file);
 		return;
@@ -121,8 +108,6 @@ void bid_fallback_run(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 	if (answer == -EINPROGRESS)
 		start_fallback(download, index);
-	else if (download->request.kind == BID_KIND_UNSTRIPPED)
-		finish_unstripped(download, index, answer);
 	else
-		finish_section(download, index, answer);
+		finish_fallback(download, index, answer);
 }

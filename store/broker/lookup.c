@@ -41,7 +41,8 @@ static bool may_improve(struct bid_broker *broker, const struct bid_request *req
 	       absent_for(broker, request) == 0;
 }
 
-int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
+		       unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -49,7 +50,7 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 
 	if (!bid_request_valid(request))
 		return -EINVAL;
-	r = bid_store_find(broker->store, request, &file);
+	r = derive ? bid_store_find(broker->store, request, &file) : bid_store_look_up(broker->store, request, &file);
 	if (r == 0 && file.stripped && may_improve(broker, request)) {
 		bid_file_release(&file);
 		return -EINPROGRESS;
@@ -66,11 +67,11 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 			*ret_ttl = 0;
 		return -ENOENT;
 	}
+	/* a server may have the other part */
+	if (request->kind == BID_KIND_UNSTRIPPED)
+		return r == -ENOENT ? -EINPROGRESS : r;
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
-	/* the worker of a download puts it together */
-	if (request->kind == BID_KIND_UNSTRIPPED)
-		return -EINPROGRESS;
 	if (bid_loop_recognise(broker, &request->id))
 		return -ENOENT;
 	if (can_fetch(broker, request)) {
@@ -88,8 +89,10 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_look_up(broker, request, ret_file, ret_ttl);
+	int r = bid_broker_look_up(broker, request, false, ret_file, ret_ttl);
 
+	if (r == -EAGAIN)
+		return -EINPROGRESS;
 	if (r == -ENOENT)
 		atomic_fetch_add_explicit(&broker->counts.absent, 1, memory_order_relaxed);
 	else if (r == -EHOSTUNREACH)

@@ -106,7 +106,7 @@ static void *run_timers(void *user)
 }
 
 /* largest job of each worker */
-static const uint64_t max_sizes[BID_COMMIT_WORKERS] = { 0, 16 << 20, BID_JOB_EVICTION - 1, BID_JOB_EVICTION };
+static const uint64_t max_sizes[BID_COMMIT_WORKERS] = { 0, 16 << 20, BID_JOB_DERIVATION, BID_JOB_EVICTION };
 
 void bid_broker_stop_threads(struct bid_broker *broker)
 {

@@ -282,8 +282,9 @@ static enum ctl_status get_one(struct getting *getting)
 	char hex[BID_ID_HEX_MAX];
 
 	/* ctl_fetch_all() does not report whether the store had it */
-	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store))
-				       ? 0
+	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store)) ? 0
+			       : wanted->request.kind == BID_KIND_UNSTRIPPED
+				       ? bid_store_look_up(getting->store, &wanted->request, &file)
 				       : bid_store_find(getting->store, &wanted->request, &file);
 	bid_file_release(&file);
 	status = fetch(getting);

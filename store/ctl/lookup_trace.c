@@ -220,6 +220,8 @@ static const char *describe_lookup(int error)
 		return "the store has it";
 	case -ENOENT:
 		return "the store lacks it";
+	case -EAGAIN:
+		return "the store has the ELF file and the debuginfo";
 	case -ENODATA:
 		return "the store has the files of the build, and they lack it";
 	case -EBADMSG:

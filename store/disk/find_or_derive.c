@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Lookup, else derivation. The lookup itself never derives. */
+/* Lookup, else derivation. */
 #include <errno.h>
 
 #include "disk/derive/derive.h"
@@ -8,23 +8,34 @@
 #include "disk/source_section.h"
 #include "disk/store.h"
 
-int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+static int find(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	int r;
 
 	if (!bid_request_valid(request))
 		return -EINVAL;
 	if (request->kind == BID_KIND_SECTION)
-		return bid_section_find(store, request, ret_file);
+		return bid_section_find(store, request, derive, ret_file);
 	if (request->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, request))
 		return -ENOENT;
 	if (request->kind == BID_KIND_SOURCE)
 		return bid_source_section_open(store, request, ret_file);
 	if (request->kind == BID_KIND_UNSTRIPPED)
-		return bid_find_unstripped(store, request, ret_file);
-	r = bid_find_unpacked(store, request, ret_file);
+		return bid_find_unstripped(store, request, derive, ret_file);
+	r = bid_find_unpacked(store, request, derive, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
-	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, ret_file) : r;
+	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, derive, ret_file)
+										     : r;
+}
+
+int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	return find(store, request, true, ret_file);
+}
+
+int bid_store_look_up(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+{
+	return find(store, request, false, ret_file);
 }
 
 int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
@@ -32,8 +43,10 @@ int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_find_in(store, dir, request, &file);
 
-	if (r == 0 && file.packed)
-		r = bid_unpack_file(store, request, &file);
+	if (r == 0 && file.packed) {
+		bid_file_release(&file);
+		return -EAGAIN;
+	}
 	if (r == 0)
 		*ret_file = file;
 	return r;

@@ -145,7 +145,7 @@ static void add_unstripped(struct bid_store *store, const struct bid_id *id, jso
 	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	if (bid_store_find(store, &request, &file) == 0 && file.kind == request.kind)
+	if (bid_store_look_up(store, &request, &file) == 0 && file.kind == request.kind)
 		json_object_set_new(artifacts, bid_kind_name(request.kind), artifact_json(store, &request, &file, changed));
 }
 
@@ -222,15 +222,17 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find(store, &request, &file);
-
+		int r = bid_store_look_up(store, &request, &file);
 		json_t *known = NULL;
 
+		/* a compressed module that no reader has opened yet */
+		if (r == -EAGAIN && kind == BID_KIND_ELF)
+			r = bid_find_stored(store, &request, &file);
 		if (r == 0 && file.kind != request.kind)
 			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)
 			known = artifact_json(store, &request, &file, &changed);
-		else if (r != -ENOENT)
+		else if (r != -ENOENT && r != -EAGAIN)
 			known = json_pack("{s:s}", "error", bid_strerror(r));
 		if (r == 0 && request.kind == BID_KIND_DEBUGINFO && bid_elf_is_skeleton(file.fd))
 			json_object_set_new(known, "skeleton", json_true());

@@ -133,8 +133,8 @@ def case_derived_probes_are_stored_once(env):
     path = compiled(env, "once", [])
     build_id = env.rows("add", path)[0]["id"]
     stored = env.store / str(path)[1:] / build_id / "probes"
-    # show derives the definitions in memory
-    assert not stored.exists() and "path" not in env.row("show", build_id)["artifacts"]["probes"]
+    # show derives nothing
+    assert not stored.exists() and "probes" not in env.row("show", build_id)["artifacts"]
     env.on_store("get", "--offline", build_id, "probes")
     assert stored.stat().st_mode & 0o777 == 0o644 and env.row("show", build_id)["artifacts"]["probes"]["how"] == "added"
     listed = subprocess.run(["perf", "--buildid-dir", env.store, "probe", "--cache", "--list"], env=env.environment,

@@ -72,6 +72,46 @@ static void test_slow_commit_delays_no_other_download(void **state)
 	fixture_end_broker(fixture);
 }
 
+/* Sections of a stored file come from commit workers, two at most. */
+static void test_derivation_delays_no_hit_and_no_small_download(void **state)
+{
+	static const char *const names[] = { ".text", ".dynsym", ".comment" };
+	struct fixture *fixture = *state;
+	struct bid_request elf = elf_of(0xa), other = elf_of(0xb), section = request_of(0xa, BID_KIND_SECTION);
+	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+	struct bid_subpath *name;
+	struct bid_server *server;
+	struct call *last = NULL;
+	uint64_t handle;
+
+	fixture_broker(fixture, &patient);
+	server = fixture_memory(fixture, "memory");
+	put_elf(server, 0xa, 0xa);
+	put_elf(server, 0xb, 0xb);
+	assert_int_equal(fetch(fixture, &elf, NULL), 0);
+	pthread_mutex_lock(&gate);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		assert_int_equal(bid_subpath_section(names[i], &name), 0);
+		section.subpath = name;
+		assert_int_equal(find(fixture, &section, NULL), -EINPROGRESS);
+		if (i < 2) {
+			assert_int_equal(bid_broker_handle(fixture->broker, stand_still, &gate, &handle), 0);
+			bid_broker_fetch(fixture->broker, handle, &section);
+			wait_for_waiters(fixture, 0);
+		} else {
+			last = call_for(fixture, &section);
+		}
+		bid_subpath_unref(name);
+	}
+	assert_int_equal(find(fixture, &elf, NULL), 0);
+	assert_int_equal(fetch(fixture, &other, NULL), 0);
+	assert_false(call_over(last));
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(call_wait(last), 0);
+	/* before the gate is gone */
+	fixture_end_broker(fixture);
+}
+
 /* The same without holding the download: every interleaving of joining, publishing and finding. */
 static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 {
@@ -409,6 +449,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_200_callers_share_one_download),
 		fixture_test(test_slow_commit_delays_no_other_download),
+		fixture_test(test_derivation_delays_no_hit_and_no_small_download),
 		fixture_test(test_200_callers_at_the_end_get_one_answer_each),
 		fixture_test(test_callers_leave_at_the_end_of_their_window),
 		fixture_test(test_queued_caller_leaves_in_time),

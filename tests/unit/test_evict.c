@@ -556,7 +556,7 @@ static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_id id = id_of(ID_A);
+	struct bid_request request = request_for(ID_A, BID_KIND_UNSTRIPPED);
 
 	small_disk_begin(fixture);
 	/* an eviction makes room for 64 MiB at least */
@@ -567,7 +567,7 @@ static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
 	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 66 << 20), 0);
 	assert_int_equal(try_fetch(fixture, ID_LONG, BID_KIND_ELF, "long", 66 << 20), 0);
 	run(fixture, "! dd if=/dev/zero of=store/filler bs=4k 2>/dev/null");
-	assert_int_equal(bid_store_unstrip(fixture->store, &id, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	assert_true(file.st.st_nlink > 0);
 	bid_file_release(&file);
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);

@@ -47,8 +47,7 @@ static int append_text(void *user, const void *data, size_t len)
 	return 0;
 }
 
-/* Derive nothing a second time from a file that has nothing: that may take a second. The cache of its own store knows the file. */
-static bool is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
+bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
 {
 	for (; store; store = store->lower)
 		if (bid_id_cache_is_underivable(store->id_cache, st, kind))
@@ -56,25 +55,39 @@ static bool is_underivable(struct bid_store *store, const struct stat *st, enum 
 	return false;
 }
 
-static void note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r)
+void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r)
 {
 	for (; store && bid_derived_fault(r); store = store->lower)
 		bid_id_cache_set_underivable(store->id_cache, st, kind);
 }
 
-static int read_symbols(struct bid_store *store, const struct bid_id *id, struct derived_text *text, struct stat *ret_st)
+/* Shall @kind be derived from the file with the attributes @st? Returns 0, -ENODATA, or -EAGAIN without @derive. */
+static int check_source(struct bid_store *store, const struct stat *st, enum bid_kind kind, bool derive)
+{
+	if (bid_is_underivable(store, st, kind))
+		return -ENODATA;
+	return derive ? 0 : -EAGAIN;
+}
+
+static int read_symbols(struct bid_store *store, const struct bid_id *id, bool derive, struct derived_text *text,
+			struct stat *ret_st)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	int r = -ENODATA;
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && bid_derived_fault(r); i++) {
 		struct bid_file file = BID_FILE_NONE;
+		int found = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, derive, &file);
 
-		if (bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, &file) < 0)
+		if (found == -EAGAIN)
+			return found;
+		if (found < 0)
 			continue;
 		text->len = 0;
-		r = is_underivable(store, &file.st, BID_KIND_KALLSYMS) ? -ENODATA : bid_elf_kallsyms(file.fd, append_text, text);
-		note_failure(store, &file.st, BID_KIND_KALLSYMS, r);
+		r = check_source(store, &file.st, BID_KIND_KALLSYMS, derive);
+		if (r == 0)
+			r = bid_elf_kallsyms(file.fd, append_text, text);
+		bid_note_failure(store, &file.st, BID_KIND_KALLSYMS, r);
 		*ret_st = file.st;
 		bid_file_release(&file);
 	}
@@ -110,21 +123,23 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
  * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
  * because they change with the path.
  */
-static int read_probes(struct bid_store *store, const struct bid_id *id, struct derived_text *text, struct stat *ret_st,
-		       bool *ret_keep)
+static int read_probes(struct bid_store *store, const struct bid_id *id, bool derive, struct derived_text *text,
+		       struct stat *ret_st, bool *ret_keep)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[PATH_MAX + 1];
 	int r;
 
 	*ret_keep = original_path(store, id, path) == 0;
-	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, derive, &file);
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
-	if (r == 0) {
-		r = is_underivable(store, &file.st, BID_KIND_PROBES) ? -ENODATA : bid_elf_probes(file.fd, path, append_text, text);
-		note_failure(store, &file.st, BID_KIND_PROBES, r);
-	}
+	if (r == 0)
+		r = check_source(store, &file.st, BID_KIND_PROBES, derive);
+	if (r == 0)
+		r = bid_elf_probes(file.fd, path, append_text, text);
+	if (file.fd >= 0)
+		bid_note_failure(store, &file.st, BID_KIND_PROBES, r);
 	*ret_st = file.st;
 	bid_file_release(&file);
 	return r;
@@ -159,10 +174,10 @@ static int keep_probes(struct bid_store *store, const struct bid_request *reques
 	struct bid_added added;
 	int r = bid_store_add_data(store, request, 0444, text->data, text->len, &added);
 
-	return r < 0 ? r : bid_find_unpacked(store, request, ret_file);
+	return r < 0 ? r : bid_find_unpacked(store, request, true, ret_file);
 }
 
-int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_derive(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct derived_text text = { 0 };
 	/* no record has the signer of the file that a table was derived from: derive it again */
@@ -176,11 +191,11 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, struc
 	if (table && keep && open_kept(store, request, ret_file) == 0)
 		return 0;
 	if (table)
-		r = read_symbols(store, &request->id, &text, &source);
+		r = read_symbols(store, &request->id, derive, &text, &source);
 	else if (request->kind == BID_KIND_PROBES)
-		r = read_probes(store, &request->id, &text, &source, &named);
+		r = read_probes(store, &request->id, derive, &text, &source, &named);
 	if (r < 0)
-		return r == -ENOMEM ? r : -ENOENT;
+		return r == -ENOMEM || r == -EAGAIN ? r : -ENOENT;
 	keep = keep && named && source.st_mode & S_IROTH;
 	if (!table && keep && bid_store_writable(store) && keep_probes(store, request, &text, ret_file) == 0)
 		return 0;

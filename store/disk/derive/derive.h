@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Derived artifacts, from other artifacts of the same id. derived.h has their files.
+ * Derived artifacts, from other artifacts of the same id. derived.h has their files. A derivation may take seconds: without
+ * @derive, -EAGAIN stands for it.
  *
  *   bid_store_find()		by the kind of the request (find_or_derive.c):
  *     bid_section_find()	a section
@@ -19,22 +20,23 @@
  * with a table in its own place, perf would not save the table of the running kernel, with its addresses and modules. Derives into
  * memory if @store is not writable. Errors as bid_store_find(); -ENOENT without a file to derive from.
  */
-int bid_derive(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_derive(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file);
+
+/* Derive nothing a second time from a file that has nothing. The cache of its own store knows the file. */
+bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind);
+void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);
 
 /* As bid_find_stored(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
-int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
-
-/* Replace the compressed @file, found in @store for @request, by its content; release it on failure. Errors as bid_store_find(). */
-int bid_unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file);
+int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file);
 
 /*
- * bid_store_find() of BID_KIND_UNSTRIPPED, an ELF file and its debuginfo put together: the kept file, or a stored file that is not
- * stripped. Makes none, because that may take seconds: bid_store_unstrip() does.
+ * bid_store_find() of BID_KIND_UNSTRIPPED: the kept file, or a stored file that is not stripped, or the ELF file and its debuginfo
+ * put together.
  */
-int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file);
 
 /* bid_store_find() of a section. */
-int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_section_find(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file);
 
 /*
  * Does the file @fd have the bytes of the section of @request in the stored file with the id? Returns 1, 0, or -ENOENT or -ENODATA

@@ -51,7 +51,7 @@ static int cut_into(void *user, int fd, uint64_t max)
  * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
  * could have it, with unstripped debuginfo. The caller releases @ret_whole.
  */
-static int locate_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_whole,
+static int locate_section(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_whole,
 			  struct bid_elf_section *ret_section)
 {
 	struct bid_request containing = { .id = request->id };
@@ -59,9 +59,11 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 
 	for (size_t i = 0; (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
-		int r;
+		int r = bid_find_unpacked(store, &containing, derive, &whole);
 
-		if (bid_find_unpacked(store, &containing, &whole) < 0) {
+		if (r == -EAGAIN)
+			return r;
+		if (r < 0) {
 			complete = false;
 			continue;
 		}
@@ -80,11 +82,13 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 	return complete ? -ENODATA : -ENOENT;
 }
 
-static int derive_section(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+static int derive_section(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	struct cut cut = { .whole = BID_FILE_NONE };
-	int r = locate_section(store, request, &cut.whole, &cut.section);
+	int r = locate_section(store, request, derive, &cut.whole, &cut.section);
 
+	if (r == 0 && !derive)
+		r = -EAGAIN;
 	if (r == 0) {
 		cut.whole.st.st_mode &= S_IFMT | 0444;
 		r = bid_derived_make(store, request,
@@ -104,7 +108,7 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 
 	if (!bid_request_valid(request) || request->kind != BID_KIND_SECTION)
 		return -EINVAL;
-	r = locate_section(store, request, &whole, &section);
+	r = locate_section(store, request, false, &whole, &section);
 	if (r < 0)
 		return r;
 	*ret_stat = whole.st;
@@ -127,18 +131,18 @@ static bool is_sliced(struct bid_store *store, const struct bid_request *request
 	return sliced;
 }
 
-int bid_section_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_section_find(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r, sliced = -ENOENT;
 
 	/* no record has the signer of the file that a section was cut from: cut it again */
 	if (bid_store_requires_signed(store))
-		return derive_section(store, request, ret_file);
+		return derive_section(store, request, derive, ret_file);
 	r = bid_source_section_open(store, request, &kept);
 	/* a file with the id is more reliable than a server */
 	if (r < 0 || !is_sliced(store, request))
-		sliced = derive_section(store, request, ret_file);
+		sliced = derive_section(store, request, derive, ret_file);
 	if (sliced != -ENOENT || r < 0)
 		return sliced == 0 || r == -ENOENT || r == 0 ? sliced : r;
 	*ret_file = kept;
@@ -152,7 +156,7 @@ int bid_section_compare(struct bid_store *store, const struct bid_request *reque
 	struct bid_elf_section section;
 	char one[16 * 1024], other[16 * 1024];
 	struct stat st;
-	int r = locate_section(store, request, &whole, &section);
+	int r = locate_section(store, request, true, &whole, &section);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -217,7 +221,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 	for (size_t i = 0; r == 0 && (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_find_unpacked(store, &containing, &whole) == 0)
+		if (bid_find_unpacked(store, &containing, false, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 		if (whole.kind == BID_KIND_ELF)
 			break;

@@ -23,8 +23,10 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 	unsigned char head[EI_NIDENT + 2]; /* e_ident and e_type, for both classes */
 	bool is = false;
 
-	if (bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file) < 0)
-		return false;
+	int r = bid_store_look_up(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+
+	if (r < 0)
+		return r == -EAGAIN;
 	if (bid_pread_full(file.fd, head, sizeof(head), 0) == sizeof(head)) {
 		unsigned first = head[EI_NIDENT], second = head[EI_NIDENT + 1];
 

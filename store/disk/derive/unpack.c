@@ -29,7 +29,8 @@ static int unpack_into(void *user, int fd, uint64_t max)
 	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->requested) ? -EBADMSG : r;
 }
 
-int bid_unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
+/* Replace the compressed @file, found in @store for @request, by its content; release it on failure. Errors as bid_store_find(). */
+static int unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
 	struct unpacking unpacking = { .packed = file, .requested = &request->id };
@@ -61,15 +62,19 @@ static int check_dwarf(struct bid_file *file)
 	return -ENOENT;
 }
 
-int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
 	int r = -ENOENT;
 
 	for (int tries = 0; tries < TRIES; tries++) {
 		r = bid_find_stored(store, request, &file);
+		if (r == 0 && file.packed && !derive) {
+			bid_file_release(&file);
+			return -EAGAIN;
+		}
 		if (r == 0 && file.packed) {
-			r = bid_unpack_file(store, request, &file);
+			r = unpack_file(store, request, &file);
 			if (r == 0 && request->kind == BID_KIND_DEBUGINFO && file.kind == BID_KIND_ELF)
 				r = check_dwarf(&file);
 			/* the next lookup passes the file: the id cache has its fault, or the store its content */

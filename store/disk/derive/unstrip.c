@@ -10,7 +10,6 @@
 #include "base/world_readable.h"
 #include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/id_cache.h"
 #include "disk/store.h"
 
 /* The two files to put together. */
@@ -42,10 +41,11 @@ static bool is_whole(const struct bid_file *debug)
 	return debug->kind == BID_KIND_ELF || (bid_elf_examine(debug->fd, &info) == 0 && info.has_code && info.has_dwarf);
 }
 
-int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+/* Find the kept file, or a stored one that is not stripped. */
+static int find_whole(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file debug = BID_FILE_NONE;
-	struct bid_request debuginfo = { .id = request->id, .kind = BID_KIND_DEBUGINFO };
+	int r;
 
 	/* a derived file belongs to a file of the store */
 	if (bid_find_has_image(store, &request->id) == 0)
@@ -53,11 +53,23 @@ int bid_find_unstripped(struct bid_store *store, const struct bid_request *reque
 	/* a kept file does not show who signed its parts */
 	if (!bid_store_requires_signed(store) && open_kept(store, request, ret_file) == 0)
 		return 0;
-	if (bid_find_unpacked(store, &debuginfo, &debug) < 0 || !is_whole(&debug))
-		return -ENOENT;
+	r = bid_find_unpacked(store, &(struct bid_request){ .id = request->id, .kind = BID_KIND_DEBUGINFO }, derive, &debug);
+	if (r < 0 || !is_whole(&debug))
+		return r == -EAGAIN ? r : -ENOENT;
 	*ret_file = debug;
 	debug.fd = -1;
 	return 0;
+}
+
+/* Find both files. -ENOENT if one is absent or refused: a server may have it. */
+static int find_pair(struct bid_store *store, bool derive, struct pair *pair)
+{
+	int r = bid_find_unpacked(store, &(struct bid_request){ .id = *pair->id, .kind = BID_KIND_ELF }, derive, &pair->elf);
+
+	if (r == 0)
+		r = bid_find_unpacked(store, &(struct bid_request){ .id = *pair->id, .kind = BID_KIND_DEBUGINFO }, derive,
+				      &pair->debug);
+	return bid_is_unusable(r) || (r == 0 && pair->debug.stripped) ? -ENOENT : r;
 }
 
 /* Set the attributes of the result: only readers of both files may read it. */
@@ -85,46 +97,42 @@ static int merge_into(void *user, int fd, uint64_t max)
 	return r == 0 && !bid_id_answers(&info.id, pair->id) ? -EBADMSG : r;
 }
 
-/* Log once why there is no result. */
-static void log_refusal(struct bid_store *store, const struct bid_id *id, const struct pair *pair, int r)
+/* Log why there is no result, and remember it for both files: either may be replaced. */
+static void note_refusal(struct bid_store *store, const struct pair *pair, int r)
 {
 	char hex[BID_ID_HEX_MAX];
 
-	if (!bid_is_unusable(r))
-		return;
-	/* the cache of its own store has the file */
-	while (store && !bid_id_cache_report(store->id_cache, &pair->debug.st))
-		store = store->lower;
-	if (!store)
-		return;
-	bid_warning("cannot put the ELF file and the debuginfo of '%s' together: they %s", bid_id_format(id, hex),
-		    r == -EOPNOTSUPP ? "are relocatable, or have no section headers"
-		    : r == -EFBIG    ? "need more than 512 MiB of memory, as the store cannot be written"
-				     : "do not belong together");
+	bid_note_failure(store, &pair->elf.st, BID_KIND_UNSTRIPPED, r);
+	bid_note_failure(store, &pair->debug.st, BID_KIND_UNSTRIPPED, r);
+	if (bid_is_unusable(r))
+		bid_warning("cannot put the ELF file and the debuginfo of '%s' together: they %s", bid_id_format(pair->id, hex),
+			    r == -EOPNOTSUPP ? "are relocatable, or have no section headers"
+			    : r == -EFBIG    ? "need more than 512 MiB of memory, as the store cannot be written"
+					     : "do not belong together");
 }
 
-int bid_store_unstrip(struct bid_store *store, const struct bid_id *id, struct bid_file *ret_file)
+int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(pair_release) struct pair pair = PAIR_NONE;
 	struct bid_derivation derivation = { .fill = merge_into, .user = &pair };
-	int r = bid_find_unstripped(store, &request, ret_file);
+	int r = find_whole(store, request, derive, ret_file);
 
 	if (r != -ENOENT)
 		return r;
-	pair.id = id;
-	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &pair.elf);
-	if (r == 0)
-		r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_DEBUGINFO }, &pair.debug);
-	if (r == 0 && pair.debug.stripped)
-		r = -ENOENT;
+	pair.id = &request->id;
+	r = find_pair(store, derive, &pair);
 	if (r == 0)
 		r = find_readers(&pair, &derivation.source);
+	if (r == 0 && bid_is_underivable(store, &pair.elf.st, BID_KIND_UNSTRIPPED) &&
+	    bid_is_underivable(store, &pair.debug.st, BID_KIND_UNSTRIPPED))
+		r = -EOPNOTSUPP;
+	if (r == 0 && !derive)
+		r = -EAGAIN;
 	if (r < 0)
 		return r;
 	/* st_size of a sparse file is a claim */
 	derivation.room = (uint64_t)(pair.elf.st.st_blocks + pair.debug.st.st_blocks) * 512;
-	r = bid_derived_make(store, &request, &derivation, !bid_store_requires_signed(store), ret_file);
-	log_refusal(store, id, &pair, r);
+	r = bid_derived_make(store, request, &derivation, !bid_store_requires_signed(store), ret_file);
+	note_refusal(store, &pair, r);
 	return r;
 }
