@@ -156,7 +156,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		return;
 	}
 	/* temporary names begin with a dot: perf's ".elf.XXXXXX", rsync's */
-	if (!placeholder && name[0] != '.' && bid_tree_kind(name) == BID_KIND_NONE)
+	if (!placeholder && name[0] != '.' && bid_kind_parse_store_name(name) == BID_KIND_NONE)
 		r = -EPERM;
 	if (r == 0) {
 		bid_tmpfiles_sweep(fs->tmpfiles);

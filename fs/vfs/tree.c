@@ -323,14 +323,6 @@ static int lookup_debug(uint8_t fanout, const char *name, struct bid_node *child
 	return 0;
 }
 
-enum bid_kind bid_tree_kind(const char *name)
-{
-	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
-		if (strcmp(name, bid_kind_store_name((enum bid_kind)kind)) == 0)
-			return (enum bid_kind)kind;
-	return BID_KIND_NONE;
-}
-
 /* Look @name up in buildid/ID. */
 static int lookup_artifact(const struct bid_node *parent, const char *name, struct bid_node *child)
 {
@@ -360,7 +352,7 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 
 	child->id = parent->id;
 	child->type = BID_NODE_FILE;
-	child->kind = bid_tree_kind(name);
+	child->kind = bid_kind_parse_store_name(name);
 	if (child->kind == BID_KIND_NONE)
 		return -EINVAL;
 	if (child->kind == BID_KIND_PROBES && tree->probes && bid_whiteouts_has(tree->probes, &child->id))

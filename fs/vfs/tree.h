@@ -51,9 +51,6 @@ int bid_tree_lookup(const struct bid_tree *tree, const struct bid_node *parent, 
 /* May a writer make files in @node, "<path>/ID"? Returns 0 and its id, or -EPERM. */
 int bid_tree_dir_id(const struct bid_node *node, struct bid_id *ret_id);
 
-/* The kind of the file @name in "<path>/ID", or BID_KIND_NONE. */
-enum bid_kind bid_tree_kind(const char *name);
-
 /*
  * Does the last name of @path, a directory of the store, begin with a dot? rsync(1) makes such a one in "<path>/ID" for
  * temporary files. Nothing in it is published, and everything is listed.

@@ -107,7 +107,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, c
 	if (!entry)
 		return -ENOMEM;
 	entry->tmpfile.id = *id;
-	entry->tmpfile.kind = bid_tree_is_temporary(dir) ? BID_KIND_NONE : bid_tree_kind(name);
+	entry->tmpfile.kind = bid_tree_is_temporary(dir) ? BID_KIND_NONE : bid_kind_parse_store_name(name);
 	entry->tmpfile.dir = strdup(dir);
 	entry->tmpfile.name = strdup(name);
 	entry->used_s = bid_clock_s();
@@ -338,7 +338,7 @@ static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const 
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
 			const char *name, struct bid_request *ret_artifact)
 {
-	struct bid_request artifact = { .id = *id, .kind = bid_tree_kind(name) };
+	struct bid_request artifact = { .id = *id, .kind = bid_kind_parse_store_name(name) };
 	int r;
 
 	if (bid_tree_is_temporary(dir) || artifact.kind == BID_KIND_NONE)
