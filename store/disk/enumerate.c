@@ -142,20 +142,6 @@ bool bid_one_has_paths(struct bid_store *store)
 	return r >= 0;
 }
 
-/* Does @path lie beside the tree of original paths? */
-static bool is_ours(const char *path)
-{
-	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		size_t len = strlen(names[i]);
-
-		if (strncmp(path, names[i], len) == 0 && (path[len] == '\0' || path[len] == '/'))
-			return true;
-	}
-	return false;
-}
-
 /* Is the directory @path, open at @dir, an object directory? */
 static bool is_build(const char *path, int dir)
 {
@@ -163,7 +149,7 @@ static bool is_build(const char *path, int dir)
 	struct bid_id id;
 
 	/* a hex name is an id only with artifacts below it: "/usr/lib/ab" may be an ordinary directory */
-	return !is_ours(path) && bid_id_parse_str(slash ? slash + 1 : path, &id) == 0 && has_artifact(dir);
+	return !bid_layout_is_beside(path) && bid_id_parse_str(slash ? slash + 1 : path, &id) == 0 && has_artifact(dir);
 }
 
 static enum bid_entry classify_in(struct bid_store *store, const char *path, struct stat *ret_stat)
@@ -171,7 +157,7 @@ static enum bid_entry classify_in(struct bid_store *store, const char *path, str
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
-	if (is_ours(path) || bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &st) < 0)
+	if (bid_layout_is_beside(path) || bid_beneath_open(store->root, path, O_PATH | O_DIRECTORY, &fd) < 0 || fstat(fd, &st) < 0)
 		return BID_ENTRY_NONE;
 	if (ret_stat)
 		*ret_stat = st;
@@ -184,7 +170,7 @@ static int each_entry_of(struct bid_store *store, const char *path, bid_store_en
 	struct dirent *entry;
 	int r;
 
-	if (is_ours(path))
+	if (bid_layout_is_beside(path))
 		return -ENOENT;
 	r = bid_beneath_opendir(store->root, path, &dir);
 	if (r < 0)
@@ -197,7 +183,7 @@ static int each_entry_of(struct bid_store *store, const char *path, bid_store_en
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		if (snprintf(child, sizeof(child), "%s%s%s", path, *path ? "/" : "", entry->d_name) >= (int)sizeof(child) ||
-		    is_ours(child))
+		    bid_layout_is_beside(child))
 			continue;
 		/* the names of most directories are no ids, and need no stat(2) */
 		if (entry->d_type == DT_DIR && bid_id_parse_str(entry->d_name, &id) < 0)

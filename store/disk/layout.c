@@ -188,14 +188,20 @@ bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum
 	return false;
 }
 
+bool bid_layout_is_beside(const char *path)
+{
+	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE };
+	size_t len = strcspn(path, "/");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (len == strlen(names[i]) && strncmp(path, names[i], len) == 0)
+			return true;
+	return false;
+}
+
 bool bid_layout_is_original(const char *path)
 {
-	static const char *const ours[] = { "/" BID_LAYOUT_LINKS "/", "/" BID_LAYOUT_PRIVATE "/" };
-
-	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (strncmp(path, ours[i], strlen(ours[i])) == 0)
-			return false;
-	return path[0] == '/' && bid_path_is_plain(path + 1);
+	return path[0] == '/' && bid_path_is_plain(path + 1) && !bid_layout_is_beside(path + 1);
 }
 
 bool bid_is_unnamed(const char *objdir)

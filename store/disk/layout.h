@@ -39,6 +39,9 @@ bool bid_layout_is_private_file(const char *name);
 /* The on-disk id of @id: its first 20 bytes, as perf has it. */
 struct bid_id bid_layout_disk_id(const struct bid_id *id);
 
+/* Does @path, relative to the store, lie beside the tree of original paths: in ".build-id" or ".bidfs"? */
+bool bid_layout_is_beside(const char *path);
+
 /* Is @path absolute, and inside the tree of original paths when appended to the path of the store? */
 bool bid_layout_is_original(const char *path);
 

@@ -48,12 +48,7 @@ static bool is_perf_temp(const char *name)
 /* Is @path a directory at the top of the store that is no part of an original path? */
 static bool is_passed_by(const char *path)
 {
-	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE, "[kernel.kcore]", "jit" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(path, names[i]) == 0)
-			return true;
-	return false;
+	return bid_layout_is_beside(path) || strcmp(path, "[kernel.kcore]") == 0 || strcmp(path, "jit") == 0;
 }
 
 /* List the kinds of artifacts in the open directory @dir, and whether it has other entries. */
