@@ -30,26 +30,22 @@
 
 enum { HOUR_S = 3600 };
 
-/* an artifact to evict; small, because a store may have a million */
+/* an artifact to evict */
 struct candidate {
-	const struct bid_subpath *subpath; /* owned; of a source or section, else NULL */
-	int64_t last_use, last_use_ns;
+	struct bid_request request; /* kept; with the on-disk id */
+	struct timespec last_use;
 	uint64_t size;
-	uint8_t id[BID_ID_PERF_MAX]; /* on-disk id */
-	uint8_t id_len;
-	uint8_t kind;
 	bool made; /* derived from a file of the store */
 	bool kept; /* has no record: see derived.h */
 };
 
-struct evict_candidates {
+struct eviction {
 	struct bid_store *store;
-	bool dry_run;
+	const struct bid_evict_config *config;
 	const char *why; /* reason of the evictions */
 	struct candidate *candidates; /* owned */
 	size_t n, room;
-	uint64_t size;
-	uint64_t n_made, made_size; /* number and bytes of the derived candidates */
+	struct bid_evict_stats stats;
 };
 
 /* the current file of a candidate */
@@ -104,21 +100,19 @@ static uint64_t on_disk(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-static int add_candidate(struct evict_candidates *candidates, const struct bid_request *request, const struct candidate *what)
+/* Add @candidate, and keep its request. */
+static int add_candidate(struct eviction *eviction, const struct candidate *candidate)
 {
-	struct candidate *candidate;
+	struct bid_evict_stats *stats = &eviction->stats;
 
-	if (bid_array_grow(candidates->candidates, candidates->n, candidates->room) < 0)
+	if (bid_array_grow(eviction->candidates, eviction->n, eviction->room) < 0)
 		return -ENOMEM;
-	candidate = &candidates->candidates[candidates->n++];
-	*candidate = *what;
-	candidate->id_len = request->id.len;
-	candidate->kind = (uint8_t)request->kind;
-	candidate->subpath = request->subpath ? bid_subpath_ref(request->subpath) : NULL;
-	memcpy(candidate->id, request->id.bytes, request->id.len);
-	candidates->size += what->size;
-	candidates->n_made += what->made;
-	candidates->made_size += what->made ? what->size : 0;
+	bid_subpath_ref(candidate->request.subpath);
+	eviction->candidates[eviction->n++] = *candidate;
+	stats->artifacts++;
+	stats->size += candidate->size;
+	stats->made += candidate->made;
+	stats->made_size += candidate->made ? candidate->size : 0;
 	return 0;
 }
 
@@ -142,42 +136,42 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 /* bid_record_fn */
 static int collect_candidate(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
 {
-	struct evict_candidates *candidates = user;
-	struct candidate candidate = { .last_use = st->st_mtim.tv_sec, .last_use_ns = st->st_mtim.tv_nsec };
+	struct eviction *eviction = user;
+	struct candidate candidate = { .request = *request, .last_use = st->st_mtim };
 	struct found found;
 	struct stat other;
 	off_t size;
 
-	if (request->id.len > BID_ID_PERF_MAX || !was_got(record, &candidate.made, &size))
+	if (!was_got(record, &candidate.made, &size))
 		return 0;
-	if (!locate_artifact(candidates->store, request, size, &found)) {
-		if (!candidates->dry_run && bid_find_stat(candidates->store, request, &other) < 0)
-			drop_remains(candidates->store, request);
+	if (!locate_artifact(eviction->store, request, size, &found)) {
+		if (!eviction->config->dry_run && bid_find_stat(eviction->store, request, &other) < 0)
+			drop_remains(eviction->store, request);
 		return 0;
 	}
 	candidate.size = on_disk(&found.st);
-	return add_candidate(candidates, request, &candidate);
+	return add_candidate(eviction, &candidate);
 }
 
 static int collect_made(void *user, const struct bid_request *request, const struct stat *st)
 {
-	if (request->id.len > BID_ID_PERF_MAX)
-		return 0;
-	return add_candidate(user, request,
-			     &(struct candidate){ .last_use = st->st_atim.tv_sec,
-						  .last_use_ns = st->st_atim.tv_nsec,
-						  .size = on_disk(st),
-						  .made = true,
-						  .kept = true });
+	return add_candidate(
+		user, &(struct candidate){
+			      .request = *request, .last_use = st->st_atim, .size = on_disk(st), .made = true, .kept = true });
+}
+
+static int compare_times(const struct timespec *one, const struct timespec *other)
+{
+	if (one->tv_sec != other->tv_sec)
+		return one->tv_sec < other->tv_sec ? -1 : 1;
+	return (one->tv_nsec > other->tv_nsec) - (one->tv_nsec < other->tv_nsec);
 }
 
 static int by_last_use(const void *a, const void *b)
 {
 	const struct candidate *one = a, *other = b;
 
-	if (one->last_use != other->last_use)
-		return one->last_use < other->last_use ? -1 : 1;
-	return (one->last_use_ns > other->last_use_ns) - (one->last_use_ns < other->last_use_ns);
+	return compare_times(&one->last_use, &other->last_use);
 }
 
 /* How many bytes are to go. */
@@ -231,44 +225,40 @@ static bool locate_recorded(struct bid_store *store, const struct bid_request *r
 }
 
 /* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */
-static bool is_unused(struct bid_store *store, const struct bid_request *request, const struct candidate *candidate,
-		      struct stat *ret_record, struct found *ret_found)
+static bool is_unused(struct bid_store *store, const struct candidate *candidate, struct found *ret_found)
 {
-	const struct timespec *used = candidate->kept ? &ret_found->st.st_atim : &ret_record->st_mtim;
+	struct stat record;
 
-	if (candidate->kept) {
-		bid_derived_path(request, ret_found->objdir);
-		memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
-		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
-			return false;
-	} else if (!locate_recorded(store, request, ret_record, ret_found)) {
-		return false;
-	}
-	return used->tv_sec == candidate->last_use && used->tv_nsec == candidate->last_use_ns;
+	if (!candidate->kept)
+		return locate_recorded(store, &candidate->request, &record, ret_found) &&
+		       compare_times(&record.st_mtim, &candidate->last_use) == 0;
+	bid_derived_path(&candidate->request, ret_found->objdir);
+	memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
+	return bid_beneath_stat(store->root, ret_found->path, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
+	       compare_times(&ret_found->st.st_atim, &candidate->last_use) == 0;
 }
 
 /*
  * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
  * -EAGAIN, or -EBUSY for an open file.
  */
-static int remove_candidate(const struct evict_candidates *candidates, const struct bid_request *request,
-			    const struct candidate *candidate, struct found *ret_found)
+static int remove_candidate(const struct eviction *eviction, const struct candidate *candidate, struct found *ret_found)
 {
-	struct bid_store *store = candidates->store;
+	const struct bid_request *request = &candidate->request;
+	struct bid_store *store = eviction->store;
 	bid_auto_fd int lock = -1;
-	struct stat record;
 	bool emptied;
 	int r;
 
-	if (!is_unused(store, request, candidate, &record, ret_found))
+	if (!is_unused(store, candidate, ret_found))
 		return -EAGAIN;
 	if (is_open(store, ret_found))
 		return -EBUSY;
-	if (candidates->dry_run)
+	if (eviction->config->dry_run)
 		return 0;
 	lock = bid_store_lock(store, true);
 	/* a user who adds the file meanwhile owns it */
-	if (!is_unused(store, request, candidate, &record, ret_found))
+	if (!is_unused(store, candidate, ret_found))
 		return -EAGAIN;
 	if (candidate->kept)
 		r = bid_beneath_unlink(store->root, ret_found->path);
@@ -278,7 +268,7 @@ static int remove_candidate(const struct evict_candidates *candidates, const str
 		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
 		return r;
-	bid_event_log_eviction(store, request, candidate->size, candidates->why);
+	bid_event_log_eviction(store, request, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
 	emptied = r == 0 && !request->subpath;
@@ -409,57 +399,59 @@ static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
 	return r;
 }
 
-static int evict_candidates(const struct evict_candidates *candidates, const struct bid_evict_config *config, uint64_t size,
-			    struct bid_evict_stats *stats)
+/* Note an open file as used. */
+static void note_open(struct eviction *eviction, const struct candidate *candidate)
 {
-	bid_auto_free struct bid_id *emptied = NULL;
-	struct bid_store *store = candidates->store;
+	time_t before = time(NULL) - HOUR_S;
+
+	eviction->stats.in_use++;
+	eviction->stats.in_use_size += candidate->size;
+	if (eviction->config->dry_run)
+		return;
+	if (candidate->kept)
+		bid_derived_used(eviction->store, &candidate->request, before);
+	else
+		bid_record_used(eviction->store, &candidate->request, before);
+}
+
+/* Evict @size bytes, if there are as many. */
+static int evict_candidates(struct eviction *eviction, uint64_t size)
+{
+	const struct bid_evict_config *config = eviction->config;
+	bid_auto_free struct bid_id *emptied = calloc(eviction->n + 1, sizeof(*emptied));
+	struct bid_evict_stats *stats = &eviction->stats;
 	size_t n = 0;
 
-	if (size > 0 && candidates->n > 0 && !config->dry_run) {
-		emptied = calloc(candidates->n, sizeof(*emptied));
-		if (!emptied)
-			return -ENOMEM;
-	}
-	for (size_t i = 0; i < candidates->n && stats->evicted_size < size; i++) {
-		const struct candidate *candidate = &candidates->candidates[i];
-		struct bid_request request = { .kind = (enum bid_kind)candidate->kind, .subpath = candidate->subpath };
+	if (!emptied)
+		return -ENOMEM;
+	for (size_t i = 0; i < eviction->n && stats->evicted_size < size; i++) {
+		const struct candidate *candidate = &eviction->candidates[i];
 		struct found found;
-		int r;
+		int r = remove_candidate(eviction, candidate, &found);
 
-		if (bid_id_from_bytes(candidate->id, candidate->id_len, &request.id) < 0)
-			continue;
-		r = remove_candidate(candidates, &request, candidate, &found);
-		if (r == -EBUSY) {
-			stats->in_use++;
-			stats->in_use_size += candidate->size;
-			/* an open file counts as used */
-			if (!config->dry_run && candidate->kept)
-				bid_derived_used(store, &request, time(NULL) - HOUR_S);
-			else if (!config->dry_run)
-				bid_record_used(store, &request, time(NULL) - HOUR_S);
-		}
+		if (r == -EBUSY)
+			note_open(eviction, candidate);
 		if (r < 0)
 			continue;
 		stats->evicted++;
 		stats->evicted_size += candidate->size;
 		if (r > 0)
-			emptied[n++] = request.id;
+			emptied[n++] = candidate->request.id;
 		if (config->evicted)
-			config->evicted(config->user, &(struct bid_eviction){ .request = request,
+			config->evicted(config->user, &(struct bid_eviction){ .request = candidate->request,
 									      .path = found.path,
 									      .made = candidate->made,
 									      .size = candidate->size,
-									      .last_use = candidate->last_use });
+									      .last_use = candidate->last_use.tv_sec });
 	}
-	return n > 0 ? pass_on(store, emptied, n) : 0;
+	return n > 0 ? pass_on(eviction->store, emptied, n) : 0;
 }
 
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
 	      struct bid_evict_stats *ret_stats)
 {
-	struct evict_candidates candidates = { .store = store, .dry_run = config->dry_run };
-	struct bid_evict_stats stats = { 0 };
+	struct eviction eviction = { .store = store, .config = config };
+	struct bid_evict_stats *stats = &eviction.stats;
 	struct statvfs space;
 	int r;
 
@@ -467,25 +459,21 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		return -EROFS;
 	r = bid_store_statfs(store, &space);
 	if (r == 0)
-		r = bid_record_each(store, collect_candidate, &candidates);
+		r = bid_record_each(store, collect_candidate, &eviction);
 	if (r == 0)
-		r = bid_derived_each(store, collect_made, &candidates);
+		r = bid_derived_each(store, collect_made, &eviction);
 	if (r == 0) {
-		stats.artifacts = candidates.n;
-		stats.size = candidates.size;
-		stats.made = candidates.n_made;
-		stats.made_size = candidates.made_size;
-		stats.free = (uint64_t)space.f_bavail * space.f_frsize;
-		candidates.why = at_least > 0 ? "no space" : stats.free < config->limits.min_free ? "min-free" : "cache-size";
-		if (candidates.n > 0)
-			qsort(candidates.candidates, candidates.n, sizeof(*candidates.candidates), by_last_use);
-		r = evict_candidates(&candidates, config, excess(&config->limits, stats.size, stats.free, at_least, slack), &stats);
+		stats->free = (uint64_t)space.f_bavail * space.f_frsize;
+		eviction.why = at_least > 0 ? "no space" : stats->free < config->limits.min_free ? "min-free" : "cache-size";
+		if (eviction.n > 0)
+			qsort(eviction.candidates, eviction.n, sizeof(*eviction.candidates), by_last_use);
+		r = evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
 	}
-	for (size_t i = 0; i < candidates.n; i++)
-		bid_subpath_unref(candidates.candidates[i].subpath);
-	free(candidates.candidates);
+	for (size_t i = 0; i < eviction.n; i++)
+		bid_request_release(&eviction.candidates[i].request);
+	free(eviction.candidates);
 	if (r == 0)
-		*ret_stats = stats;
+		*ret_stats = eviction.stats;
 	return r;
 }
 
