@@ -62,8 +62,7 @@ struct worker {
 	struct scan *scan;
 	pthread_t thread;
 	struct bid_scan_found found;
-	atomic_ullong seen, recalled; /* read by the calling thread */
-} __attribute__((aligned(64)));
+};
 
 struct scan {
 	struct bid_store *store;
@@ -76,6 +75,7 @@ struct scan {
 	struct worker *workers; /* owned */
 	unsigned jobs;
 	bool privileged; /* may do without atime */
+	atomic_ullong seen, recalled; /* for counts */
 
 	pthread_mutex_t lock; /* protects the fields below; held during a callback */
 	pthread_cond_t changed; /* a worker ended */
@@ -345,8 +345,8 @@ static int recall_file(struct scan *scan, struct worker *worker, const struct bi
 	}
 	if (r == 0)
 		r = bid_scan_found_add(&worker->found, entry, false);
-	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&worker->recalled, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&scan->seen, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&scan->recalled, 1, memory_order_relaxed);
 	return r < 0 ? r : 1;
 }
 
@@ -470,7 +470,7 @@ static int examine_file(struct scan *scan, struct worker *worker, const struct b
 		opened = -errno;
 	else if (fd >= 0 && !S_ISREG(st.st_mode))
 		return 0;
-	atomic_fetch_add_explicit(&worker->seen, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&scan->seen, 1, memory_order_relaxed);
 	if (opened < 0)
 		return is_fatal(opened) ? opened : push_file(scan, file, opened, NULL, NULL, NULL);
 
@@ -543,23 +543,18 @@ static int push_error(void *user, const char *path, int error)
 	return push_pending(scan, pending);
 }
 
-static void sum_counts(struct scan *scan)
+/* The counts so far. Under the lock, or after the end of the workers. */
+static const struct bid_scan_counts *counts_of(struct scan *scan)
 {
-	scan->counts.seen = scan->counts.recalled = 0;
-	for (unsigned i = 0; i < scan->jobs; i++) {
-		scan->counts.seen += atomic_load_explicit(&scan->workers[i].seen, memory_order_relaxed);
-		scan->counts.recalled += atomic_load_explicit(&scan->workers[i].recalled, memory_order_relaxed);
-	}
+	scan->counts.seen = atomic_load(&scan->seen);
+	scan->counts.recalled = atomic_load(&scan->recalled);
+	return &scan->counts;
 }
 
 static void report_progress(struct scan *scan)
 {
-	int r;
+	int r = scan->config->progress ? scan->config->progress(scan->config->user, counts_of(scan)) : 0;
 
-	if (!scan->config->progress)
-		return;
-	sum_counts(scan);
-	r = scan->config->progress(scan->config->user, &scan->counts);
 	if (r != 0)
 		bid_dirwalk_end(scan->walk, r);
 }
@@ -669,10 +664,9 @@ static int init_scan(struct scan *scan)
 	scan->jobs = scan->config->jobs ? scan->config->jobs : bid_cpus();
 	if (scan->jobs > JOBS_MAX)
 		scan->jobs = JOBS_MAX;
-	scan->workers = aligned_alloc(_Alignof(struct worker), scan->jobs * sizeof(*scan->workers));
+	scan->workers = calloc(scan->jobs, sizeof(*scan->workers));
 	if (!scan->workers)
 		return -ENOMEM;
-	memset(scan->workers, 0, scan->jobs * sizeof(*scan->workers));
 	scan->running = scan->jobs;
 	scan->privileged = geteuid() == 0;
 	STAILQ_INIT(&scan->unsynced);
@@ -725,8 +719,7 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 		r = run_scan(&scan);
 	if (r == 0)
 		save_results(&scan, real);
-	sum_counts(&scan);
-	*ret_counts = scan.counts;
+	*ret_counts = *counts_of(&scan);
 	release_scan(&scan);
 	return r;
 }
