@@ -15,7 +15,7 @@
 
 struct bid_content_key {
 	char path[PATH_MAX]; /* original path, absolute */
-	uint64_t size;
+	uint64_t size; /* bytes */
 	int64_t mtime; /* in seconds since the epoch */
 	char name[BID_CONTENT_KEY_NAME_MAX]; /* "SIZE-MTIME-DIGEST", the latter XXH3-128 in 32 hex digits */
 	char stored[PATH_MAX]; /* path relative to the store */

@@ -27,7 +27,7 @@ struct bid_eviction {
 
 struct bid_evict_config {
 	struct bid_limits limits;
-	bool dry_run; /* evict nothing, but call @evicted for each candidate */
+	bool dry_run; /* evict nothing, but call @evicted for each artifact that would go */
 	/* Called for each eviction. May be NULL. */
 	void (*evicted)(void *user, const struct bid_eviction *eviction);
 	void *user;
@@ -100,7 +100,7 @@ int bid_store_mark_added(struct bid_store *store, const struct bid_request *requ
  */
 int bid_store_pin(struct bid_store *store, const struct bid_request *request, bool pin);
 
-/* Note the use of the artifact, for the order of eviction: at most one system call an hour for each artifact. */
+/* Note the use of the artifact, for the order of eviction: a few system calls, at most once an hour for each artifact. */
 void bid_store_used(struct bid_store *store, const struct bid_request *request);
 
 #endif

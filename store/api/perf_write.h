@@ -53,7 +53,7 @@ int bid_txn_commit_as(struct bid_txn *txn, const struct bid_request *request, co
  */
 int bid_txn_abandon(struct bid_txn *txn);
 
-/* mkdir(2) and rmdir(2). The former creates missing parents. */
+/* mkdir(2) and rmdir(2), which return a negative errno. The former creates missing parents. */
 int bid_store_mkdir(struct bid_store *store, const char *path);
 int bid_store_rmdir(struct bid_store *store, const char *path);
 

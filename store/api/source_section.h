@@ -28,14 +28,14 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 
 /*
  * Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each;
- * BID_LIMIT_LISTED_SECTIONS at most.
+ * BID_LIMIT_LISTED_SECTIONS at most. Returns as bid_store_each_source_section().
  */
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user);
 
 /* Return the type of the stored source path @path of @id, absolute and canonical, or "" for the top. */
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path);
 
-/* Call @fn for every stored name directly below the source directory @path of @id. */
+/* Call @fn for every stored name directly below the source directory @path of @id. Returns as bid_store_each_source_section(). */
 int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, const char *path, bid_store_entry_fn fn, void *user);
 
 #endif

@@ -39,8 +39,10 @@ void bid_store_allow_links(struct bid_store *store, const char *const *dirs);
  */
 void bid_store_require_signed(struct bid_store *store);
 
+/* Was @store opened with BID_STORE_WRITE? */
 bool bid_store_writable(const struct bid_store *store);
 
+/* statvfs(3) of the file system of @store. Returns 0 or a negative errno. */
 int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
 
 /* Reading */
@@ -80,7 +82,7 @@ enum bid_entry {
  */
 enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
 
-/* stat(2) @path, relative to the store. */
+/* stat(2) of @path, relative to the store; a symbolic link counts as absent. Returns 0, -ENOENT, or as openat2(2). */
 int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat);
 
 /* Takes an entry of the enumerations below; a non-zero return ends the enumeration, which then returns this value. */
@@ -94,7 +96,7 @@ void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256]);
 
 #define BID_ID_WHOLE_MIN 8 /* bytes; a shorter id outside the store is an abbreviation or a slip */
 
-/* Every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
+/* Call @fn for every entry of the tree of original paths directly below @path. -ENOENT if there is no such directory. */
 int bid_store_each_entry(struct bid_store *store, const char *path, bid_store_entry_fn fn, void *user);
 
 /* Is the ELF file of @id a relocatable one, as kernel modules are, or a compressed one that no reader has opened yet? */
@@ -114,13 +116,13 @@ int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **r
 int bid_store_open_kcore(struct bid_store *store, const char *path, struct bid_file *ret_file);
 
 /*
- * Takes a fact; @value is text of any bytes. Both strings die when the callback returns. A non-zero return ends the enumeration,
+ * Takes a field; @value is text of any bytes. Both strings die when the callback returns. A non-zero return ends the enumeration,
  * and is returned.
  */
 typedef int (*bid_store_field_fn)(void *user, const char *name, const char *value);
 
 /*
- * Call @fn for each field of the record of an artifact: docs/FORMAT.md, "record", such as "how", "time" and "digest". Without a
+ * Call @fn for each field of the record of an artifact: docs/FORMAT.md, "A record", such as "how", "time" and "digest". Without a
  * record, "how" is "added". A record does not prove that the artifact is correct. Returns -ENOENT for an absent artifact, -EBADMSG
  * for a damaged record.
  */
