@@ -86,7 +86,7 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 	return -errno;
 }
 
-/* The ids of a cache of libdebuginfod. @skip has the first bytes to leave out, and may be NULL; @fn may change it. */
+/* The ids of a cache of libdebuginfod. @skip has the first bytes to leave out; @fn may change it. */
 static int each_cached_id(struct bid_store *store, const bool *skip, bid_store_id_fn fn, void *user)
 {
 	bid_auto_dir DIR *dir = NULL;
@@ -101,8 +101,7 @@ static int each_cached_id(struct bid_store *store, const bool *skip, bid_store_i
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		struct bid_id id;
 
-		if (bid_id_parse_str(entry->d_name, &id) < 0 || (skip && skip[id.bytes[0]]) ||
-		    bid_one_foreign_kinds(store, &id) == 0)
+		if (bid_id_parse_str(entry->d_name, &id) < 0 || skip[id.bytes[0]] || bid_one_foreign_kinds(store, &id) == 0)
 			continue;
 		r = fn(user, &id);
 		if (r != 0)
@@ -220,35 +219,33 @@ static int pass_id(void *user, const struct bid_id *id)
 	return sieve->id(sieve->user, id);
 }
 
-int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+/* The ids whose first byte is from @first to @last. */
+static int each_id_between(struct bid_store *store, unsigned first, unsigned last, bid_store_id_fn fn, void *user)
 {
 	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
-	int r = each_id_of(store, first, fn, user);
 	bool others[256];
+	int r = 0;
 
-	memset(others, true, sizeof(others));
-	others[first] = false;
-	while (r == 0 && (sieve.current = sieve.current->lower)) {
-		r = each_id_of(sieve.current, first, pass_id, &sieve);
+	for (unsigned byte = 0; byte < 256; byte++)
+		others[byte] = byte < first || byte > last;
+	for (; r == 0 && sieve.current; sieve.current = sieve.current->lower) {
+		for (unsigned byte = first; r == 0 && byte <= last; byte++)
+			r = each_id_of(sieve.current, (uint8_t)byte, pass_id, &sieve);
+		/* a cache of libdebuginfod is one directory, and is read once */
 		if (r == 0)
 			r = each_cached_id(sieve.current, others, pass_id, &sieve);
 	}
 	return r;
 }
 
-/* A cache of libdebuginfod is one directory, and is read once; 256 calls of bid_store_each_id_in() would read it 256 times. */
+int bid_store_each_id_in(struct bid_store *store, uint8_t first, bid_store_id_fn fn, void *user)
+{
+	return each_id_between(store, first, first, fn, user);
+}
+
 int bid_store_each_id(struct bid_store *store, bid_store_id_fn fn, void *user)
 {
-	struct sieve sieve = { .first = store, .current = store, .id = fn, .user = user };
-	int r = 0;
-
-	for (; r == 0 && sieve.current; sieve.current = sieve.current->lower) {
-		for (unsigned first = 0; first < 256 && r == 0; first++)
-			r = each_id_of(sieve.current, (uint8_t)first, pass_id, &sieve);
-		if (r == 0)
-			r = each_cached_id(sieve.current, NULL, pass_id, &sieve);
-	}
-	return r;
+	return each_id_between(store, 0, UINT8_MAX, fn, user);
 }
 
 static int stop_at_first(void *user, const struct bid_id *id)
