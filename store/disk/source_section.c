@@ -52,13 +52,6 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-int bid_source_section_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp)
-{
-	char path[PATH_MAX];
-
-	return bid_temp_publish(temp, store, bid_source_section_path(request, path), false);
-}
-
 int bid_source_section_remove(struct bid_store *store, const struct bid_request *request)
 {
 	char path[PATH_MAX];

@@ -10,16 +10,12 @@
 
 #include "api/source_section.h"
 #include "api/store.h"
-#include "disk/publish/temp.h"
 
 /* ".bidfs/source/xx/rest/usr/src/a.c", ".bidfs/section/xx/rest/.text"; with the subpath NULL, the directory of all of them. */
 const char *bid_source_section_path(const struct bid_request *request, char buf[static PATH_MAX]);
 
 /* Open the stored file of @request without a check. -ENOENT if there is none. */
 int bid_source_section_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
-
-/* Link @temp, whose bytes are on disk, under its name. Returns -EEXIST for an existing file. */
-int bid_source_section_publish(struct bid_store *store, const struct bid_request *request, const struct bid_temp *temp);
 
 /* Takes @path, a directory deeper than any source. A non-zero return ends the enumeration, and is returned. */
 typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);

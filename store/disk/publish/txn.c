@@ -407,7 +407,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	int r;
 
 	if (bid_kind_has_subpath(txn->request.kind)) {
-		r = bid_source_section_publish(txn->store, &txn->request, &txn->temp);
+		r = bid_temp_publish(&txn->temp, txn->store, bid_source_section_path(&txn->request, path), false);
 		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->request, ret_file) : r;
 	}
 	r = -ENOENT;
