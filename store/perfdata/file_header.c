@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/byte_order.h"
 #include "base/cleanup.h"
 #include "perfdata/perf.h"
@@ -127,14 +128,8 @@ static int read_bytes(struct bid_input *input, size_t len, uint8_t **ret_data, s
 			break;
 		take = (size_t)have < len - n ? (size_t)have : len - n;
 		/* grow with the bytes read, not with the claimed length */
-		if (n + take > room) {
-			uint8_t *larger = realloc(data, 2 * (n + take));
-
-			if (!larger)
-				return -ENOMEM;
-			data = larger;
-			room = 2 * (n + take);
-		}
+		if (bid_array_reserve(data, n, take, room) < 0)
+			return -ENOMEM;
 		memcpy(data + n, from, take);
 		bid_input_take(input, take);
 		n += take;
