@@ -2,6 +2,7 @@
 /* Verify the names of a store, the objects under them, and the links to them. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,49 +39,67 @@ static ssize_t read_beginning(struct bid_verify *verify, int fd, uint64_t size)
 	return bid_pread_full(fd, verify->buffer, size < BID_DIGEST_BUFFER ? (size_t)size : BID_DIGEST_BUFFER, 0);
 }
 
-/* As check_content(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
-static bool judge_table(int fd, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
-{
-	int r = bid_kallsyms_check_file(fd);
+/* an object during its check */
+struct object {
+	int fd;
+	struct stat st;
+	uint64_t size;
+	size_t len; /* bytes of its beginning in verify->buffer; 0 if not read */
+	struct bid_id id; /* the id in the file, once known */
+	struct bid_finding finding; /* path, request, and the fault */
+	char text[TEXT_MAX]; /* of finding */
+};
 
-	*ret_kind = r == -EBADMSG || r == -EPERM ? BID_FINDING_WRONG : BID_FINDING_UNREADABLE;
-	if (r == -EBADMSG || r == -EPERM)
-		snprintf(text, TEXT_MAX, "%s", bid_kallsyms_why(r));
-	else if (r < 0)
-		snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
-	return r == 0;
+static bool set_fault(struct object *object, enum bid_finding_kind kind, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Set the fault of @object. Returns false. */
+static bool set_fault(struct object *object, enum bid_finding_kind kind, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(object->text, sizeof(object->text), format, arguments);
+	va_end(arguments);
+	object->finding.kind = kind;
+	return false;
 }
 
-/*
- * Check the file at @fd; verify->buffer has its first @len bytes. Returns true for a correct file. Otherwise sets *@ret_kind, and
- * @text has the reason.
- */
-static bool check_content(struct bid_verify *verify, int fd, size_t len, const struct bid_request *request, struct bid_id *ret_id,
-			  enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
+/* As check_content(), for a symbol table. A table does not name its kernel; the check is whether it is a symbol table. */
+static bool check_table(struct object *object)
+{
+	int r = bid_kallsyms_check_file(object->fd);
+
+	if (r == -EBADMSG || r == -EPERM)
+		return set_fault(object, BID_FINDING_WRONG, "%s", bid_kallsyms_why(r));
+	return r == 0 || set_fault(object, BID_FINDING_UNREADABLE, "%s", bid_strerror(r));
+}
+
+/* Check the id of @object; verify->buffer has its first bytes. Returns false, and the fault, for a wrong or unreadable one. */
+static bool check_content(struct bid_verify *verify, struct object *object)
 {
 	char hex[BID_ID_HEX_MAX];
-	int r = len > 0 ? bid_elf_build_id_in(verify->buffer, len, ret_id) : -EAGAIN;
+	int r = object->len > 0 ? bid_elf_build_id_in(verify->buffer, object->len, &object->id) : -EAGAIN;
 
 	if (r < 0)
-		r = bid_elf_build_id_any(fd, ret_id);
-	*ret_kind = BID_FINDING_WRONG;
-	if (r == -ENOEXEC)
-		snprintf(text, TEXT_MAX, "is not an ELF file");
-	else if (r == -ENODATA)
-		snprintf(text, TEXT_MAX, "has no build-id");
-	else if (r == -EBADMSG)
-		snprintf(text, TEXT_MAX, "is damaged, or no ELF file with a build-id is packed in it");
-	else if (r == -EFBIG || r == -EOPNOTSUPP)
-		snprintf(text, TEXT_MAX, "cannot be unpacked: %s", r == -EFBIG ? "larger than 512 MiB" : "no codec for it");
-	else if (r < 0)
-		snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
-	else if (!bid_id_answers(ret_id, &request->id))
-		snprintf(text, TEXT_MAX, "carries the build-id '%s'", bid_id_format(ret_id, hex));
-	else
-		return true;
-	if (r < 0 && r != -ENOEXEC && r != -ENODATA)
-		*ret_kind = BID_FINDING_UNREADABLE;
-	return false;
+		r = bid_elf_build_id_any(object->fd, &object->id);
+	switch (r) {
+	case 0:
+		return bid_id_answers(&object->id, &object->finding.request.id) ||
+		       set_fault(object, BID_FINDING_WRONG, "carries the build-id '%s'", bid_id_format(&object->id, hex));
+	case -ENOEXEC:
+		return set_fault(object, BID_FINDING_WRONG, "is not an ELF file");
+	case -ENODATA:
+		return set_fault(object, BID_FINDING_WRONG, "has no build-id");
+	case -EBADMSG:
+		return set_fault(object, BID_FINDING_UNREADABLE, "is damaged, or no ELF file with a build-id is packed in it");
+	case -EFBIG:
+		return set_fault(object, BID_FINDING_UNREADABLE, "cannot be unpacked: larger than 512 MiB");
+	case -EOPNOTSUPP:
+		return set_fault(object, BID_FINDING_UNREADABLE, "cannot be unpacked: no codec for it");
+	default:
+		return set_fault(object, BID_FINDING_UNREADABLE, "%s", bid_strerror(r));
+	}
 }
 
 static int count_bytes(void *user, uint64_t bytes)
@@ -98,24 +117,14 @@ int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static 
 	return n < 0 ? (int)n : bid_digest_rest(fd, verify->buffer, (size_t)n, count_bytes, verify, ret_digest);
 }
 
-static int digest_failed(int r, enum bid_finding_kind *ret_kind, char text[static TEXT_MAX])
+/* Take an error of reading as a fault. Results of the callback and a lack of memory end the whole check, and are returned. */
+static int read_failed(struct object *object, int r)
 {
-	/* results of the callback and a lack of memory end the whole check; errors of the disk concern this object */
 	if (r > 0 || r == -ENOMEM || r == -ECANCELED)
 		return r;
-	*ret_kind = BID_FINDING_UNREADABLE;
-	snprintf(text, TEXT_MAX, "%s", bid_strerror(r));
+	set_fault(object, BID_FINDING_UNREADABLE, "%s", bid_strerror(r));
 	return 0;
 }
-
-/* an object during its check */
-struct object {
-	int fd;
-	struct stat st;
-	uint64_t size;
-	size_t len; /* bytes of its beginning in verify->buffer; 0 if not read */
-	struct bid_request request; /* with the id in the file, once known */
-};
 
 /* Read all bytes, except holes, for errors of the disk. verify->buffer has the first. As bid_digest_rest(). */
 static int read_rest(struct bid_verify *verify, const struct object *object)
@@ -133,21 +142,21 @@ static int read_rest(struct bid_verify *verify, const struct object *object)
 }
 
 /*
- * Read all bytes: compare with the recorded digest; without a digest parse the ELF file. Sets *@ret_right, and if it is false the
- * kind and the text. Returns 0 or the result that ends the check.
+ * Read all bytes: compare with the recorded digest; without a digest parse the ELF file. Returns 0, and false with the fault in
+ * @ret_right; or the result that ends the check.
  */
-static int judge_deep(struct bid_verify *verify, struct object *object, bool *ret_right, enum bid_finding_kind *ret_kind,
-		      char text[static TEXT_MAX])
+static int check_deep(struct bid_verify *verify, struct object *object, bool *ret_right)
 {
+	struct bid_request carried = { .id = object->id, .kind = object->finding.request.kind };
 	char digest[BID_DIGEST_MAX];
 	struct bid_elf_info info;
 	json_t *record = NULL;
 	const char *recorded;
 	bool same_size, comparable;
-	int r, examined;
+	int r;
 
 	*ret_right = false;
-	if (verify->shared->recorded && bid_record_read(verify->store, &object->request, &record) < 0)
+	if (verify->shared->recorded && bid_record_read(verify->store, &carried, &record) < 0)
 		record = NULL;
 	recorded = json_string_value(json_object_get(record, "digest"));
 	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)object->size;
@@ -155,26 +164,26 @@ static int judge_deep(struct bid_verify *verify, struct object *object, bool *re
 	r = comparable ? bid_digest_rest(object->fd, verify->buffer, object->len, count_bytes, verify, digest)
 		       : read_rest(verify, object);
 	if (r != 0) {
-		json_decref(record);
-		return digest_failed(r, ret_kind, text);
-	}
-
-	*ret_kind = BID_FINDING_CORRUPT;
-	if (comparable) {
+		r = read_failed(object, r);
+	} else if (comparable) {
 		verify->stats.digests++;
-		*ret_right = strcmp(recorded, digest) == 0;
-		snprintf(text, TEXT_MAX, "has other bytes than were recorded");
+		*ret_right = strcmp(recorded, digest) == 0 ||
+			     set_fault(object, BID_FINDING_CORRUPT, "has other bytes than were recorded");
 	} else {
 		/* a packed file was read to its end already */
-		examined = bid_elf_examine(object->fd, &info);
-		*ret_right = examined == 0 || examined == -ENOEXEC;
-		/* the file may still be correct, unless its recorded size was another one */
-		if (examined != -EBADMSG || !record || same_size)
-			*ret_kind = BID_FINDING_UNREADABLE;
-		snprintf(text, TEXT_MAX, "%s", examined == -EBADMSG ? "is damaged or cut short" : bid_strerror(examined));
+		int examined = bid_elf_examine(object->fd, &info);
+
+		if (examined == 0 || examined == -ENOEXEC)
+			*ret_right = true;
+		else if (examined == -EBADMSG)
+			/* the file may still be correct, unless its recorded size was another one */
+			set_fault(object, record && !same_size ? BID_FINDING_CORRUPT : BID_FINDING_UNREADABLE,
+				  "is damaged or cut short");
+		else
+			set_fault(object, BID_FINDING_UNREADABLE, "%s", bid_strerror(examined));
 	}
 	json_decref(record);
-	return 0;
+	return r;
 }
 
 /* Its size and mode, and to be read as a whole its beginning. */
@@ -194,51 +203,50 @@ static int stat_object(struct bid_verify *verify, struct object *object)
 	return 0;
 }
 
-/* Move the wrong file open at @fd to the quarantine, and append its new name to @text. */
-static void quarantine_object(struct bid_verify *verify, int fd, struct bid_finding *finding, char text[static TEXT_MAX])
+/* Move the wrong file to the quarantine, and append its new name to the text. */
+static void quarantine_object(struct bid_verify *verify, struct object *object)
 {
+	struct bid_finding *finding = &object->finding;
+	size_t len = strlen(object->text);
 	char moved[PATH_MAX];
 
-	if (bid_quarantine_move(verify->store, finding->path, fd, &finding->request, moved) < 0)
+	if (bid_quarantine_move(verify->store, finding->path, object->fd, &finding->request, moved) < 0)
 		return;
-	snprintf(text + strlen(text), TEXT_MAX - strlen(text), "; quarantined as '%.150s'", moved);
-	finding->repaired = true;
-	finding->name_free = true;
+	snprintf(object->text + len, sizeof(object->text) - len, "; quarantined as '%.150s'", moved);
+	finding->repaired = finding->name_free = true;
 }
 
 /* Check whether a correct file may keep its privileges in the store. */
-static int check_rights(struct bid_verify *verify, const struct object *object, const char *path, const struct bid_request *request)
+static int check_rights(struct bid_verify *verify, struct object *object)
 {
-	struct bid_finding finding = {
-		.kind = BID_FINDING_RIGHTS, .path = path, .request = *request, .text = "is setuid or setgid, or has capabilities"
-	};
+	struct bid_finding *finding = &object->finding;
 
 	/* most libraries lack execute permission; a look for capabilities costs a system call */
 	if (!(object->st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) || !bid_rights_given(object->fd, &object->st))
 		return 0;
-	finding.repaired = verify->config->repair &&
-			   bid_rights_take(verify->store, request, object->fd, path, object->st.st_mode) == 0;
-	return bid_verify_found(verify, &finding);
+	set_fault(object, BID_FINDING_RIGHTS, "is setuid or setgid, or has capabilities");
+	finding->repaired = verify->config->repair &&
+			    bid_rights_take(verify->store, &finding->request, object->fd, finding->path, object->st.st_mode) == 0;
+	return bid_verify_found(verify, finding);
 }
 
 /* Let the caller compare a file without a fault. Returns 0, or the result that ends the check. */
-static int compare_object(struct bid_verify *verify, const struct object *object, const char *path,
-			  const struct bid_request *request)
+static int compare_object(struct bid_verify *verify, struct object *object)
 {
 	const struct bid_verify_config *config = verify->config;
-	char text[TEXT_MAX];
-	struct bid_finding finding = { .kind = BID_FINDING_ALTERED, .path = path, .request = *request, .text = text };
+	struct bid_finding *finding = &object->finding;
 	int r;
 
-	if (!config->compare || (request->kind != BID_KIND_ELF && request->kind != BID_KIND_DEBUGINFO))
+	if (!config->compare || (finding->request.kind != BID_KIND_ELF && finding->request.kind != BID_KIND_DEBUGINFO))
 		return 0;
-	r = config->compare(config->user, request, path, object->fd, text);
+	r = config->compare(config->user, &finding->request, finding->path, object->fd, object->text);
 	verify->stats.bytes += object->size;
 	if (r == 0)
 		return 0;
+	finding->kind = BID_FINDING_ALTERED;
 	if (r != -EBADMSG)
-		r = digest_failed(r, &finding.kind, text);
-	return r == 0 || r == -EBADMSG ? bid_verify_found(verify, &finding) : r;
+		r = read_failed(object, r);
+	return r == 0 || r == -EBADMSG ? bid_verify_found(verify, finding) : r;
 }
 
 /*
@@ -248,42 +256,37 @@ static int compare_object(struct bid_verify *verify, const struct object *object
 static int check_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
 			bool *ret_right)
 {
-	char text[TEXT_MAX];
-	struct bid_finding finding = { .path = path, .request = *request, .text = text };
-	struct object object = { .request = *request };
+	struct object object = { .id = request->id };
 	bid_auto_fd int fd = -1;
 	bool right = false;
 	int r;
 
 	*ret_right = false;
+	object.finding = (struct bid_finding){ .path = path, .request = *request, .text = object.text };
 	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	object.fd = fd;
 	if (r == 0)
 		r = stat_object(verify, &object);
-	if (r == -ENOENT || r == -ENOMEM)
-		return r == -ENOENT ? 0 : r;
+	if (r == -ENOENT)
+		return 0;
 	if (r < 0) {
-		finding.kind = BID_FINDING_UNREADABLE;
-		snprintf(text, sizeof(text), "%s", bid_strerror(r));
-		return bid_verify_found(verify, &finding);
+		r = read_failed(&object, r);
+		return r < 0 ? r : bid_verify_found(verify, &object.finding);
 	}
 	verify->stats.objects++;
-	if (request->kind == BID_KIND_KALLSYMS)
-		right = judge_table(fd, &finding.kind, text);
-	else
-		right = check_content(verify, fd, object.len, request, &object.request.id, &finding.kind, text);
+	right = request->kind == BID_KIND_KALLSYMS ? check_table(&object) : check_content(verify, &object);
 	if (right && verify->config->deep)
-		r = judge_deep(verify, &object, &right, &finding.kind, text);
+		r = check_deep(verify, &object, &right);
 	if (r == 0)
 		r = bid_verify_progress(verify);
 	*ret_right = right;
 	if (r == 0 && right)
-		r = compare_object(verify, &object, path, request);
+		r = compare_object(verify, &object);
 	if (r != 0 || right)
-		return r != 0 ? r : check_rights(verify, &object, path, request);
-	if (verify->config->repair && finding.kind != BID_FINDING_UNREADABLE)
-		quarantine_object(verify, fd, &finding, text);
-	return bid_verify_found(verify, &finding);
+		return r != 0 ? r : check_rights(verify, &object);
+	if (verify->config->repair && object.finding.kind != BID_FINDING_UNREADABLE)
+		quarantine_object(verify, &object);
+	return bid_verify_found(verify, &object.finding);
 }
 
 /* Is @entry in a well-known directory? Readers look there without a link. */
