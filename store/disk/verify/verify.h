@@ -7,7 +7,6 @@
 #define BID_DISK_VERIFY_H
 
 #include <dirent.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -99,9 +98,6 @@ int bid_verify_own(struct bid_verify *verify);
 
 /* Check the other entries of ".bidfs". */
 int bid_verify_own_rest(struct bid_verify *verify);
-
-/* Return the fault of @record, whose name is that of @request and whose file has @size bytes; NULL without a fault. Static. */
-const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size);
 
 /* Remove the file, or empty directory, @path of the private folder. Returns whether it is gone. */
 bool bid_verify_drop(struct bid_verify *verify, const char *path);

@@ -10,7 +10,6 @@
 
 #include "base/cleanup.h"
 #include "disk/beneath.h"
-#include "disk/digest.h"
 #include "disk/layout.h"
 #include "disk/store.h"
 
@@ -98,29 +97,6 @@ int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id)
 		return fd;
 	bid_close(fd);
 	return none;
-}
-
-const char *bid_verify_record_fault(const json_t *record, const struct bid_request *request, off_t size)
-{
-	const char *id = json_string_value(json_object_get(record, "id")),
-		   *kind = json_string_value(json_object_get(record, "kind"));
-	const json_t *digest = json_object_get(record, "digest");
-	struct bid_id named, disk_id;
-
-	if (!id || bid_id_parse_str(id, &named) < 0)
-		return "has no id";
-	disk_id = bid_layout_disk_id(&named);
-	if (!bid_id_equal(&disk_id, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
-		return "is of something else than its name";
-	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
-		return "has no digest of the known form";
-	if (!json_is_string(json_object_get(record, "how")) || !json_is_integer(json_object_get(record, "time")) ||
-	    !json_is_integer(json_object_get(record, "size")))
-		return "lacks what every record has";
-	/* replaced by another file of the same build; but probe definitions are written on, by perf and by others */
-	if (request->kind != BID_KIND_PROBES && json_integer_value(json_object_get(record, "size")) != (json_int_t)size)
-		return "is of a file of another size";
-	return NULL;
 }
 
 bool bid_verify_drop(struct bid_verify *verify, const char *path)
