@@ -75,15 +75,13 @@ struct reporting {
 static int report_record(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
 {
 	const struct reporting *reporting = user;
-	const char *server = json_string_value(json_object_get(record, "server"));
 
-	if (strcmp(bid_record_how(record), BID_FETCHED) == 0)
-		reporting->fn(reporting->user,
-			      &(struct bid_event){ .what = "fetched",
-						   .time = json_integer_value(json_object_get(record, "time")),
-						   .request = *request,
-						   .size = (uint64_t)json_integer_value(json_object_get(record, "size")),
-						   .text = server ? server : "" });
+	if (strcmp(bid_json_string(record, "how"), BID_FETCHED) == 0)
+		reporting->fn(reporting->user, &(struct bid_event){ .what = "fetched",
+								    .time = bid_json_number(record, "time"),
+								    .request = *request,
+								    .size = (uint64_t)bid_json_number(record, "size"),
+								    .text = bid_json_string(record, "server") });
 	return 0;
 }
 

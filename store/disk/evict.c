@@ -58,10 +58,10 @@ struct found {
 /* Does @record say BID_FETCHED or BID_SLICED, and a size? Sets *@ret_made for BID_SLICED. */
 static bool was_got(const json_t *record, bool *ret_made, off_t *ret_size)
 {
-	const char *how = bid_record_how(record);
+	const char *how = bid_json_string(record, "how");
 
 	*ret_made = strcmp(how, BID_SLICED) == 0;
-	*ret_size = (off_t)json_integer_value(json_object_get(record, "size"));
+	*ret_size = (off_t)bid_json_number(record, "size");
 	return (*ret_made || strcmp(how, BID_FETCHED) == 0) && json_is_integer(json_object_get(record, "size"));
 }
 
@@ -290,11 +290,11 @@ struct download {
 /* Has the file at @fd the recorded bytes? */
 static bool is_recorded(const json_t *record, int fd)
 {
-	const char *recorded = json_string_value(json_object_get(record, "digest"));
+	const char *recorded = bid_json_string(record, "digest");
 	char digest[BID_DIGEST_MAX];
 	struct stat st;
 
-	return recorded && fstat(fd, &st) == 0 && st.st_size == (off_t)json_integer_value(json_object_get(record, "size")) &&
+	return *recorded && fstat(fd, &st) == 0 && st.st_size == (off_t)bid_json_number(record, "size") &&
 	       bid_digest_file(fd, digest) == 0 && strcmp(digest, recorded) == 0;
 }
 

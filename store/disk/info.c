@@ -96,7 +96,7 @@ static json_t *artifact_json(struct bid_store *store, const struct bid_request *
 		if (value)
 			json_object_set(json, recorded[i], value);
 	}
-	recorded_at.tv_sec = (time_t)json_integer_value(json_object_get(record, "time"));
+	recorded_at.tv_sec = (time_t)bid_json_number(record, "time");
 	set_later(changed, &recorded_at);
 	json_decref(record);
 	return json;
@@ -119,7 +119,7 @@ static int add_source_section(void *user, const struct bid_request *artifact)
 		return 0;
 	json = artifact_json(adding->store, artifact, &file, adding->changed);
 	/* a section cut out of a file with the id is verified; any other file is a server's response */
-	json_object_set_new(json, "verified", json_boolean(strcmp(bid_record_how(json), BID_SLICED) == 0));
+	json_object_set_new(json, "verified", json_boolean(strcmp(bid_json_string(json, "how"), BID_SLICED) == 0));
 	json_object_set_new(adding->json, name, json);
 	return 0;
 }

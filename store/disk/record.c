@@ -128,9 +128,9 @@ static int format_record(json_t *json, char **ret_text)
 static int parse_record(const char *text, size_t len, json_t **ret_json)
 {
 	json_t *json = json_loadb(text, len, 0, NULL);
-	const char *sum = json_string_value(json_object_get(json, "sum"));
+	const char *sum = bid_json_string(json, "sum");
 	char written[SUM_MAX], computed[SUM_MAX];
-	int r = sum ? 0 : -EBADMSG;
+	int r = *sum ? 0 : -EBADMSG;
 
 	if (r == 0) {
 		snprintf(written, sizeof(written), "%s", sum);
@@ -248,18 +248,11 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }
 
-const char *bid_record_how(const json_t *record)
-{
-	const char *how = json_string_value(json_object_get(record, "how"));
-
-	return how ? how : "";
-}
-
 bool bid_store_is_download(struct bid_store *store, const struct bid_request *request)
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);
-	bool is = r == 0 ? strcmp(bid_record_how(record), BID_ADDED) != 0 : r != -ENOENT;
+	bool is = r == 0 ? strcmp(bid_json_string(record, "how"), BID_ADDED) != 0 : r != -ENOENT;
 
 	json_decref(record);
 	return is;
@@ -275,7 +268,7 @@ int bid_record_set_how(struct bid_store *store, const struct bid_request *reques
 		return bid_record_drop(store, request);
 	if (r < 0)
 		return r;
-	if (!from || strcmp(bid_record_how(record), from) == 0) {
+	if (!from || strcmp(bid_json_string(record, "how"), from) == 0) {
 		set_string(record, "how", to);
 		r = write_json(store, request, record);
 	}
@@ -287,7 +280,8 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *
 {
 	json_t *record = NULL;
 	int r = bid_record_read(store, request, &record);
-	bool lacks = r < 0 ? r != -ENOENT : !json_object_get(record, "signer") && strcmp(bid_record_how(record), BID_ADDED) != 0;
+	bool lacks = r < 0 ? r != -ENOENT
+			   : !json_object_get(record, "signer") && strcmp(bid_json_string(record, "how"), BID_ADDED) != 0;
 
 	json_decref(record);
 	return lacks;
@@ -296,13 +290,11 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *
 /* Parse the subpath in @record, whose file has the name @name. @request has the other fields. */
 static int parse_subpath(const json_t *record, const char *name, struct bid_request *request)
 {
-	const char *text = json_string_value(json_object_get(record, "subpath"));
+	const char *text = bid_json_string(record, "subpath");
 	struct bid_subpath *subpath;
 	char suffix[BID_LAYOUT_SUFFIX_MAX];
-	int r = -EINVAL;
+	int r = (request->kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
 
-	if (text)
-		r = (request->kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
 	request->subpath = subpath;

@@ -8,9 +8,8 @@
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
 
-#include <jansson.h>
-
 #include "api/store.h"
+#include "base/json.h"
 #include "disk/layout.h"
 
 struct bid_record {
@@ -31,9 +30,6 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 #define BID_ADDED   "added" /* fetched, and added by the user since */
 #define BID_PINNED  "pinned" /* fetched, and kept from eviction */
 #define BID_SLICED  "sliced" /* a section cut out of a file of the store */
-
-/* The value of "how" in @record, "" without one. It lives as long as @record. */
-const char *bid_record_how(const json_t *record);
 
 /* Set "how" of the record to @to if it is @from, or anything for NULL. -ENOENT without a record. Locking: the store's lock. */
 int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *from, const char *to);

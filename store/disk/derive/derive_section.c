@@ -126,7 +126,7 @@ static bool is_sliced(struct bid_store *store, const struct bid_request *request
 
 	if (bid_record_read(store, request, &record) < 0)
 		return false;
-	sliced = strcmp(bid_record_how(record), BID_SLICED) == 0;
+	sliced = strcmp(bid_json_string(record, "how"), BID_SLICED) == 0;
 	json_decref(record);
 	return sliced;
 }

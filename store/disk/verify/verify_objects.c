@@ -158,9 +158,9 @@ static int check_deep(struct bid_verify *verify, struct object *object, bool *re
 	*ret_right = false;
 	if (verify->shared->recorded && bid_record_read(verify->store, &carried, &record) < 0)
 		record = NULL;
-	recorded = json_string_value(json_object_get(record, "digest"));
-	same_size = json_integer_value(json_object_get(record, "size")) == (json_int_t)object->size;
-	comparable = recorded && bid_digest_valid(recorded) && same_size;
+	recorded = bid_json_string(record, "digest");
+	same_size = bid_json_number(record, "size") == (json_int_t)object->size;
+	comparable = bid_digest_valid(recorded) && same_size;
 	r = comparable ? bid_digest_rest(object->fd, verify->buffer, object->len, count_bytes, verify, digest)
 		       : read_rest(verify, object);
 	if (r != 0) {

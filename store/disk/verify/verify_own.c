@@ -32,16 +32,16 @@
 /* Compare a source or section, open at @fd, with the recorded digest, or with the file it was cut out of. */
 static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record, struct bid_finding *finding)
 {
-	const char *recorded = json_string_value(json_object_get(record, "digest"));
+	const char *recorded = bid_json_string(record, "digest");
 	char digest[BID_DIGEST_MAX];
 	int r = 0;
 
-	if (recorded) {
+	if (*recorded) {
 		r = bid_verify_digest(verify, fd, digest);
 		verify->stats.digests += r == 0;
 		if (r == 0 && strcmp(recorded, digest) != 0)
 			finding->text = "has other bytes than were recorded";
-	} else if (strcmp(bid_record_how(record), BID_SLICED) == 0) {
+	} else if (strcmp(bid_json_string(record, "how"), BID_SLICED) == 0) {
 		r = bid_section_compare(verify->store, &finding->request, fd);
 		if (r == 0)
 			finding->text = "has other bytes than the file that it was cut out of";
@@ -108,15 +108,14 @@ static bool repair_record(struct bid_verify *verify, struct bid_finding *finding
 /* Return the fault of @record, whose name is that of @request and whose file has @size bytes; NULL without a fault. */
 static const char *record_fault(const json_t *record, const struct bid_request *request, off_t size)
 {
-	const char *id = json_string_value(json_object_get(record, "id")),
-		   *kind = json_string_value(json_object_get(record, "kind"));
+	const char *id = bid_json_string(record, "id"), *kind = bid_json_string(record, "kind");
 	const json_t *digest = json_object_get(record, "digest");
 	struct bid_id named, disk_id;
 
-	if (!id || bid_id_parse_str(id, &named) < 0)
+	if (bid_id_parse_str(id, &named) < 0)
 		return "has no id";
 	disk_id = bid_layout_disk_id(&named);
-	if (!bid_id_equal(&disk_id, &request->id) || !kind || strcmp(kind, bid_kind_name(request->kind)) != 0)
+	if (!bid_id_equal(&disk_id, &request->id) || strcmp(kind, bid_kind_name(request->kind)) != 0)
 		return "is of something else than its name";
 	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
 		return "has no digest of the known form";
@@ -124,7 +123,7 @@ static const char *record_fault(const json_t *record, const struct bid_request *
 	    !json_is_integer(json_object_get(record, "size")))
 		return "lacks what every record has";
 	/* replaced by another file of the same build; but probe definitions are written on, by perf and by others */
-	if (request->kind != BID_KIND_PROBES && json_integer_value(json_object_get(record, "size")) != (json_int_t)size)
+	if (request->kind != BID_KIND_PROBES && bid_json_number(record, "size") != (json_int_t)size)
 		return "is of a file of another size";
 	return NULL;
 }
