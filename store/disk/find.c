@@ -21,7 +21,7 @@
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
 	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
-	return bid_store_open_file(store, path, store->flags & BID_STORE_LOWER, file);
+	return bid_store_open_file(store, path, store->upper, file);
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
@@ -225,7 +225,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 		*ret_file = best;
 		return 0;
 	}
-	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, request->kind)) {
+	while (store->upper && bid_foreign_next(&foreign, disk_id, request->kind)) {
 		int r = bid_foreign_is_there(store, &foreign) ? bid_find_open(store, foreign.path, request, &file) : -ENOENT;
 
 		if (r == 0 && file.stripped)

@@ -127,7 +127,7 @@ int bid_one_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 	struct bid_foreign foreign = { 0 };
 	int kinds = 0;
 
-	while (store->flags & BID_STORE_LOWER && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
+	while (store->upper && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
 		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
 }

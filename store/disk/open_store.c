@@ -175,7 +175,7 @@ int bid_store_add_lower(struct bid_store *store, const char *path)
 
 	while (last->lower)
 		last = last->lower;
-	r = bid_store_open(path, BID_STORE_LOWER, &last->lower);
+	r = bid_store_open(path, 0, &last->lower);
 	if (r < 0)
 		return r;
 	last->lower->upper = store;

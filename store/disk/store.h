@@ -11,9 +11,6 @@
 struct bid_space;
 struct bid_id_cache;
 
-/* A flag of a lower store, beside those of enum bid_store_flags: it may have a foreign layout, and has no lower stores. */
-#define BID_STORE_LOWER (1U << 31)
-
 /* The last source device (st_dev + 1, 0 for none) for whose files one of these ways into the store failed. */
 struct bid_denied {
 	atomic_ullong reflink, link;
@@ -35,7 +32,8 @@ struct bid_store {
 	bool has_paths; /* lower store: see bid_store_has_paths() */
 	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
 	atomic_bool left; /* lower store: a link to another target was reported */
-	struct bid_store *upper; /* lower store: the store of bid_store_add_lower(); borrowed */
+	/* lower store, which may have a foreign layout: the store of bid_store_add_lower(), borrowed; else NULL */
+	struct bid_store *upper;
 };
 
 /* The store that a lower store was added to, or @store itself. */
