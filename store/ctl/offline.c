@@ -83,14 +83,14 @@ static const char *why_silent(const json_t *state)
 }
 
 /* Report the state. @error is a negative errno after a failure, or 0. */
-static void report(struct mount_order *telling, const struct ctl_mount *mount, const char *silent, int error)
+static void report(struct mount_order *orders, const struct ctl_mount *mount, const char *silent, int error)
 {
 	const char *trouble = error < 0 ? why_not(error) : NULL;
 
 	if (trouble)
 		bid_error_about(mount->point, error, "%s", trouble);
-	if (!trouble || telling->ctl->json)
-		ctl_row(telling->ctl, CTL_TEXT("mount", 30, mount->point),
+	if (!trouble || orders->ctl->json)
+		ctl_row(orders->ctl, CTL_TEXT("mount", 30, mount->point),
 			CTL_TEXT("state", 7,
 				 trouble  ? "failed"
 				 : silent ? "offline"
@@ -115,68 +115,68 @@ static enum ctl_status status_of(int error)
 
 static int order(void *user, const struct ctl_mount *mount)
 {
-	struct mount_order *telling = user;
+	struct mount_order *orders = user;
 	enum ctl_status status;
 	json_t *state = NULL;
 	const char *silent;
 	int r;
 
-	if (telling->store && strcmp(telling->store, mount->source) != 0)
+	if (orders->store && strcmp(orders->store, mount->source) != 0)
 		return 0;
-	r = set(mount, telling->offline, &state);
+	r = set(mount, orders->offline, &state);
 	/* the order goes to the whole mount, at its own mount point */
-	if (r == -ENOENT && telling->all)
+	if (r == -ENOENT && orders->all)
 		return 0;
-	telling->n++;
+	orders->n++;
 	silent = why_silent(state);
 	/* a read-only mount without servers needs no order */
 	if (r == 0 || (r == -EROFS && silent)) {
-		report(telling, mount, silent, 0);
-		status = !silent == !telling->offline ? CTL_DONE : CTL_REFUSED;
+		report(orders, mount, silent, 0);
+		status = !silent == !orders->offline ? CTL_DONE : CTL_REFUSED;
 	} else {
-		report(telling, mount, NULL, r);
+		report(orders, mount, NULL, r);
 		status = status_of(r);
 	}
-	if (status > telling->status)
-		telling->status = status;
+	if (status > orders->status)
+		orders->status = status;
 	json_decref(state);
 	return 0;
 }
 
 /* Order the mounts at @name, or all mounts for NULL. */
-static void order_named(struct mount_order *telling, const char *name)
+static void order_named(struct mount_order *orders, const char *name)
 {
 	enum ctl_status status = CTL_DONE;
-	size_t before = telling->n;
+	size_t before = orders->n;
 	int r;
 
-	telling->all = !name;
-	r = name ? ctl_each_mount_at(name, order, telling) : ctl_each_mount(order, telling);
-	if (r == -ENOENT || (r == 0 && telling->n == before)) {
+	orders->all = !name;
+	r = name ? ctl_each_mount_at(name, order, orders) : ctl_each_mount(order, orders);
+	if (r == -ENOENT || (r == 0 && orders->n == before)) {
 		bid_error_about(name ? name : "offline", -ENOENT,
 				name ? "no mount of bidfs" : "no mount of bidfs for 'offline' - 'bidctl mount' makes one");
 		status = CTL_REFUSED;
 	} else if (r < 0) {
 		status = ctl_trouble(CTL_MOUNTINFO, r, NULL);
 	}
-	if (status > telling->status)
-		telling->status = status;
+	if (status > orders->status)
+		orders->status = status;
 }
 
 enum ctl_status ctl_offline(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const words[] = { "off", "on", NULL };
 	int word = ctl_word("state", argv[0], words);
-	struct mount_order telling = { .ctl = ctl, .offline = word == 1 };
+	struct mount_order orders = { .ctl = ctl, .offline = word == 1 };
 	bid_auto_free char *store = ctl->store && argc == 1 ? realpath(ctl->store, NULL) : NULL;
 
 	if (word < 0)
 		return CTL_USAGE;
 	for (int i = 1; i < argc; i++)
-		order_named(&telling, argv[i]);
-	telling.store = store ? store : argc == 1 ? ctl->store : NULL;
+		order_named(&orders, argv[i]);
+	orders.store = store ? store : argc == 1 ? ctl->store : NULL;
 	if (argc == 1)
-		order_named(&telling, NULL);
-	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, telling.n));
-	return telling.status;
+		order_named(&orders, NULL);
+	ctl_totals(ctl, CTL_NUMBER("mounts", CTL_HIDDEN, orders.n));
+	return orders.status;
 }
