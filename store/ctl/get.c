@@ -147,7 +147,7 @@ static const char *error_of(const struct ctl_wanted *wanted)
 	if (wanted->error == -EBADMSG && wanted->trace.servers && !wanted->trace.of_mount)
 		return "no server delivered the right artifact";
 	if (wanted->error == -EROFS && !wanted->trace.servers)
-		return "not in the store, and bidctl asks no server, as the store cannot be written";
+		return "not in the store, and bidctl fetches none, as the store cannot be written";
 	if (unstripped && wanted->error == -EBADMSG)
 		return "the ELF file and the debuginfo in the store do not belong together";
 	if (unstripped && wanted->error == -EOPNOTSUPP)

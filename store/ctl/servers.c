@@ -24,7 +24,7 @@ const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *
 	if (!bid_kind_has_subpath(kind) && bid_is_mount(bid_store_path(store)))
 		return "the mount that covers it found none - 'bidctl get -v' shows the responses of its servers";
 	if (ctl->offline)
-		return "'--offline' asks no server";
+		return "'--offline' fetches none";
 	if (!bid_store_writable(store))
 		return "bidctl fetches none, as the store cannot be written";
 	if (!BID_HAVE_FETCH)

@@ -362,7 +362,7 @@ def test_get_reports_why_source_or_section_is_missing(served, store, faults):
     assert [answer["url"].rsplit("/", 1)[1] for answer in result["servers"]] == [".none", "debuginfo", "executable"], result
     assert [errors.count(f"/{name}'") for name in (".none", "debuginfo", "executable")] == [1, 1, 1], errors
     _, errors = bidctl_get(served, store, "source", "/never.c", "--offline", status=1)
-    assert "'--offline' asks no server" in errors, errors
+    assert "'--offline' fetches none" in errors, errors
     for wrong in (["source"], ["section"], ["source", "relative.c"], ["source", "/directory/"], ["section", "a/b"],
                   ["section", ".."], ["source", "/a\nb"], ["elf", "/a"], ["source", "/a", "/b"]):
         _, errors = bidctl_get(served, store, *wrong, status=2)

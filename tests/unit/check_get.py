@@ -28,7 +28,7 @@ def case_get_prints_the_stored_path(env):
     assert env.row("get", ID_ONE) == {
         "id": ID_ONE, "kind": "debuginfo", "name": None, "state": "here", "served_as": "elf", "file": str(stored),
         "size": stored.stat().st_size, "reason": None, "servers": []}
-    env.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="'--offline' asks no server")
+    env.one_error("get", ID_NOT_STORED, "--offline", status=REFUSED, has="'--offline' fetches none")
     env.one_error("get", ID_ONE, "kallsyms", status=REFUSED, has="no server has this kind")
     failed = env.row("get", ID_NOT_STORED, "--offline", status=REFUSED)
     assert (failed["id"], failed["kind"], failed["servers"]) == (ID_NOT_STORED, "debuginfo", []), failed
@@ -80,11 +80,11 @@ def case_get_cannot_download_into_a_read_only_store(env):
     try:
         for url, urls in ("--url=http://127.0.0.1:1", ""), ("--json", "http://127.0.0.1:1"):
             done = run(ID_FAR, url, urls=urls, status=ERROR)
-            assert "bidctl asks no server, as the store cannot be written" in done.stderr, done
+            assert "bidctl fetches none, as the store cannot be written" in done.stderr, done
             done = run("-", url, urls=urls, lines=f"{ID_ONE}\n{ID_FAR}\n{ID_TWO}\n", status=ERROR)
-            assert done.stderr.count("bidctl asks no server, as the store cannot be written") == done.stderr.count("\n") == 1, done
+            assert done.stderr.count("bidctl fetches none, as the store cannot be written") == done.stderr.count("\n") == 1, done
             assert "absent" not in done.stdout.replace("absent 0", "").replace('"absent":0', ""), done
-            assert done.stdout.count("asks no server, as the store cannot be written") in (4, 5), done
+            assert done.stdout.count("fetches none, as the store cannot be written") in (4, 5), done
             # stored files are served
             assert run("-", url, urls=urls, lines=f"{ID_ONE}\n", status=DONE).stderr == ""
         # without servers, or with --offline, the artifact is absent
