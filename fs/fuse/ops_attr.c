@@ -22,7 +22,7 @@ static void finish_getattr(fuse_req_t req, struct bid_pending *pending, int erro
 	if (open || (error == 0 && !(another && fs->mode == BID_MODE_NO_OPEN)))
 		bid_reply_attr(req, inode, &file->st, BID_TTL_STORE);
 	else
-		fuse_reply_err(req, ESTALE); /* the kernel walks the path again, and LOOKUP asks the servers */
+		fuse_reply_err(req, ESTALE); /* the kernel walks the path again, and LOOKUP sends requests */
 }
 
 static void get_artifact(fuse_req_t req, const struct bid_inode *inode)

@@ -404,8 +404,8 @@ static int lookup_section(const struct bid_node *parent, const char *name, struc
 
 /*
  * FUSE looks a path up name by name, and a request to a server for each directory would be slow. A name with a dot may be a
- * file: LOOKUP asks the servers, and takes it for a directory if none has it (ops_lookup.c). A name without a dot is a directory
- * until an open for reading (ops_readdir.c).
+ * file: LOOKUP requests it from the servers, and takes it for a directory if none has it (ops_lookup.c). A name without a dot is a
+ * directory until an open for reading (ops_readdir.c).
  */
 static int lookup_source(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child)
 {

@@ -176,7 +176,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_request *r
 	if (!negative->slots)
 		negative->slots = calloc(BID_NEGATIVE_ENTRIES, sizeof(*negative->slots));
 	slot = slot_of(negative, request, server);
-	/* without memory the next request asks the server again */
+	/* without memory the next request goes to the server again */
 	if (slot) {
 		clear_slot(slot);
 		*slot = (struct slot){ bid_request_keep(request), server, entry };

@@ -160,8 +160,7 @@ static int write_text(void *user, int fd, uint64_t max)
 	return text->len > max ? -EFBIG : bid_pwrite_full(fd, text->data, text->len, 0);
 }
 
-/* Open a derived table. It lies outside perf's directories: perf would otherwise not save the table of the running kernel. */
-static int open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_MAX];
 
@@ -188,7 +187,7 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, bool 
 	/* a derived file belongs to a file of the store */
 	if (table && bid_find_has_image(store, &request->id) == 0)
 		return -ENOENT;
-	if (table && keep && open_kept(store, request, ret_file) == 0)
+	if (table && keep && bid_open_kept(store, request, ret_file) == 0)
 		return 0;
 	if (table)
 		r = read_symbols(store, &request->id, derive, &text, &source);

@@ -22,6 +22,9 @@
  */
 int bid_derive(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file);
 
+/* Open the kept file of a derived artifact. Errors as bid_store_find(). */
+int bid_open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+
 /* Derive nothing a second time from a file that has nothing. The cache of its own store knows the file. */
 bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind);
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);

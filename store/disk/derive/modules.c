@@ -22,9 +22,9 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 	struct bid_file file = BID_FILE_NONE;
 	unsigned char head[EI_NIDENT + 2]; /* e_ident and e_type, for both classes */
 	bool is = false;
-
 	int r = bid_store_look_up(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
 
+	/* compressed, and not opened yet */
 	if (r < 0)
 		return r == -EAGAIN;
 	if (bid_pread_full(file.fd, head, sizeof(head), 0) == sizeof(head)) {

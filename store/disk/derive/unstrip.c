@@ -26,13 +26,6 @@ static void pair_release(struct pair *pair)
 	bid_file_release(&pair->debug);
 }
 
-static int open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
-{
-	char path[BID_LAYOUT_MAX];
-
-	return bid_find_open(store, bid_derived_path(request, path), request, ret_file);
-}
-
 /* Is the debuginfo a whole ELF file? A user may add one beside the stripped file. */
 static bool is_whole(const struct bid_file *debug)
 {
@@ -51,7 +44,7 @@ static int find_whole(struct bid_store *store, const struct bid_request *request
 	if (bid_find_has_image(store, &request->id) == 0)
 		return -ENOENT;
 	/* a kept file does not show who signed its parts */
-	if (!bid_store_requires_signed(store) && open_kept(store, request, ret_file) == 0)
+	if (!bid_store_requires_signed(store) && bid_open_kept(store, request, ret_file) == 0)
 		return 0;
 	r = bid_find_unpacked(store, &(struct bid_request){ .id = request->id, .kind = BID_KIND_DEBUGINFO }, derive, &debug);
 	if (r < 0 || !is_whole(&debug))
