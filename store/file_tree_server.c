@@ -434,10 +434,14 @@ static void end_cancelled(struct file_tree_server *tree)
 {
 	struct tree_job *job;
 
-	while ((job = find_cancelled(&tree->waiting)))
-		finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
-	while ((job = find_cancelled(&tree->running)))
-		finish_job(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+	/* the waiting ones again after each, because the end of the tree cancels more meanwhile */
+	do {
+		while ((job = find_cancelled(&tree->waiting)))
+			finish_waiting(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+		job = find_cancelled(&tree->running);
+		if (job)
+			finish_job(tree, job, BID_OUTCOME_CANCELLED, "cancelled");
+	} while (job);
 }
 
 /* The timer thread: end cancelled requests, and requests to a file system that does not respond. */
