@@ -200,7 +200,9 @@ def test_background_daemon_logs_to_syslog(needs_root, confined, store, workdir, 
             mount --rbind {workdir}/dev /dev
             {tools.MOUNT_BIDFS} {store} {workdir}/mnt -o log_level=info
             pgrep -x mount.bidfs
-            umount {workdir}/mnt""", env)
+            umount {workdir}/mnt
+            # the end of this shell kills what runs in its namespace, also the helper that logs
+            while pgrep -x mount.bidfs >/dev/null; do sleep 0.1; done""", env)
         pid = done.stdout.split()[-1]
         assert re.search(rf"<30>.* mount\.bidfs\[{pid}\]: mounted '{store}'", log.recv(4096).decode())
 
