@@ -423,7 +423,8 @@ int ctl_mapped_code_file(struct ctl_mapped_code *running, int fd)
 	r = bid_path_of(fd, look->path, sizeof(look->path));
 	if (r < 0)
 		return r;
-	if (st.st_nlink == 0)
+	/* looked at again, because the program may be deleted meanwhile */
+	if (fstat(fd, &st) == 0 && st.st_nlink == 0)
 		bid_path_strip_deleted(look->path);
 	if (is_ours(running, st.st_dev, look->path))
 		return 0;

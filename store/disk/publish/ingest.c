@@ -132,14 +132,15 @@ static int copy_source(struct bid_ingest *ingest, int to, bool reflink)
 	return -EAGAIN;
 }
 
-/* Return the path that the file @fd with @st has or had, even if it is renamed or removed meanwhile. */
-static int read_path(int fd, const struct stat *st, char ret_path[static PATH_MAX])
+/* Return the path that the file @fd has or had, even if it is renamed or removed meanwhile. */
+static int read_path(int fd, char ret_path[static PATH_MAX])
 {
 	int r = bid_path_of(fd, ret_path, PATH_MAX);
+	struct stat st;
 
 	if (r == 0 && ret_path[0] != '/')
 		r = -ENAMETOOLONG;
-	if (r == 0 && st->st_nlink == 0)
+	if (r == 0 && fstat(fd, &st) == 0 && st.st_nlink == 0)
 		bid_path_strip_deleted(ret_path);
 	return r;
 }
@@ -180,7 +181,7 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest)
 	if (!S_ISREG(ingest->st.st_mode))
 		return -EINVAL;
 	if (ingest->own_fd)
-		r = read_path(ingest->fd, &ingest->st, ingest->path);
+		r = read_path(ingest->fd, ingest->path);
 	else if (strlen(add->path) >= sizeof(ingest->path))
 		r = -ENAMETOOLONG;
 	else
