@@ -154,7 +154,6 @@ def script(profile):
         ["buildid-cache", "-l"],
         ["buildid-cache", "-M", alpha],
         ["list", "sdt"],
-        ["list", "--no-desc"],
         ["probe", "--cache", "--list"],
         ["probe", "-n", "-x", profile.builds["gamma"].path, "--add", "hot_gamma"],
     ]
