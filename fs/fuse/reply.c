@@ -355,7 +355,7 @@ void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_fi
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_pending local = *pending;
 	struct bid_fs *fs = bid_fs_of(req);
-	int r = bid_broker_find(fs->broker, &local.artifact, &file, NULL);
+	int r = bid_broker_look_up(fs->broker, &local.artifact, &file, NULL);
 
 	if (r == -EINPROGRESS)
 		fetch_artifact(req, &local, finish);

@@ -5,7 +5,7 @@
  * one artifact share one download.
  *
  * bid_broker_new(), bid_broker_add_server()
- * bid_broker_find()		-EINPROGRESS: a server may have it
+ * bid_broker_look_up()		-EINPROGRESS: a server may have it
  * bid_broker_handle()
  * bid_broker_fetch()		calls the function of the handle once
  * bid_broker_cancel()		ends the wait
@@ -91,7 +91,7 @@ void bid_broker_free(struct bid_broker *broker);
  * (likewise, but the broker is offline); or as bid_store_find(), with -EBADMSG only without servers. With -ENOENT, sets @ret_ttl,
  * which may be NULL, to the rest of the negative TTL in seconds; 0 if no server was attempted.
  */
-int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /*
  * Make a request handle for one call of @fn; bid_broker_cancel() takes it too. It is never zero. It costs memory until the call, so

@@ -607,7 +607,7 @@ void bid_download_begin(struct bid_download *download, bool derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_look_up(download->broker, &download->request, derive, &file, &ttl);
+	int r = bid_broker_find(download->broker, &download->request, derive, &file, &ttl);
 
 	if (r == -EAGAIN && derive_later(download))
 		return;

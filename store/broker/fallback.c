@@ -83,7 +83,7 @@ static void finish_fallback(struct bid_download *download, size_t index, int ans
 
 	/* an unstripped file needs both */
 	if (download->request.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
-		r = bid_broker_look_up(download->broker, &download->request, true, &file, NULL);
+		r = bid_broker_find(download->broker, &download->request, true, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_end(download, r, &file);
 		return;

@@ -41,8 +41,8 @@ static bool may_improve(struct bid_broker *broker, const struct bid_request *req
 	       absent_for(broker, request) == 0;
 }
 
-int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
-		       unsigned *ret_ttl)
+int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
+		    unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -87,9 +87,9 @@ int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *requ
 	return r;
 }
 
-int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_look_up(broker, request, false, ret_file, ret_ttl);
+	int r = bid_broker_find(broker, request, false, ret_file, ret_ttl);
 
 	if (r == -EAGAIN)
 		return -EINPROGRESS;

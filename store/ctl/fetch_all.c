@@ -148,7 +148,7 @@ static void begin(struct fetching *fetching)
 	if (fetching->covered)
 		wanted->error = ctl_covering_mount_open(bid_store_path(fetching->store), &wanted->request, &file);
 	else
-		wanted->error = bid_broker_find(fetching->broker, &wanted->request, &file, &wanted->trace.negative_ttl_s);
+		wanted->error = bid_broker_look_up(fetching->broker, &wanted->request, &file, &wanted->trace.negative_ttl_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);

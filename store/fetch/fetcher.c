@@ -101,7 +101,7 @@ int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *reque
 {
 	struct get get = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 	uint64_t handle;
-	int r = bid_broker_find(fetcher->broker, request, ret_file, NULL);
+	int r = bid_broker_look_up(fetcher->broker, request, ret_file, NULL);
 
 	if (r != -EINPROGRESS)
 		return r;

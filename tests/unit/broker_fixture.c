@@ -280,7 +280,7 @@ int find(struct fixture *fixture, const struct bid_request *request, unsigned *r
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_broker_find(fixture->broker, request, &file, ret_ttl);
+	return bid_broker_look_up(fixture->broker, request, &file, ret_ttl);
 }
 
 void assert_content(int fd, uint8_t byte)
