@@ -224,7 +224,6 @@ static void test_compressed_module_is_unpacked(void **state)
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), -EBADMSG);
 }
 
-/* A lack of descriptors, for the store and for memory, is no fault of the packed file. */
 /* The lookup below bid_store_find() leaves a compressed module as it is. */
 static void test_lookup_alone_derives_nothing(void **state)
 {
@@ -251,6 +250,29 @@ static void test_lookup_alone_derives_nothing(void **state)
 	bid_file_release(&file);
 }
 
+/* Until one of the files changes. */
+static void test_files_of_different_builds_are_put_together_once(void **state)
+{
+	struct store_fixture *fixture = *state;
+	struct bid_request request = request_for(ID_A, BID_KIND_UNSTRIPPED);
+	struct bid_file file = BID_FILE_NONE;
+
+	run(fixture, "echo 'char pad[99999] = { 1 }; int main(void) { return pad[0]; }' >other.c && "
+		     "gcc -g -Wl,--build-id=0x" ID_A " -o other other.c && objcopy --only-keep-debug other other.debug");
+	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
+	perf_adds(fixture, "other.debug", "usr/bin/a", ID_A, "debug");
+	/* longer than a tick of the clock, so that the result is cached */
+	usleep(50 * 1000);
+	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), -EBADMSG);
+	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EOPNOTSUPP);
+	run(fixture, "cp a.debug store/usr/bin/a/" ID_A "/debug");
+	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	bid_file_release(&file);
+}
+
+/* A lack of descriptors, for the store and for memory, is no fault of the packed file. */
 static void test_module_not_unpacked_now_is_retried(void **state)
 {
 	struct store_fixture *fixture = *state;
@@ -489,6 +511,7 @@ int main(void)
 		TEST(test_link_out_of_the_store_is_not_followed),
 		TEST(test_compressed_module_is_unpacked),
 		TEST(test_lookup_alone_derives_nothing),
+		TEST(test_files_of_different_builds_are_put_together_once),
 		TEST(test_module_not_unpacked_now_is_retried),
 		TEST(test_ids_and_paths_are_listed),
 		TEST(test_store_is_searched_before_lower_stores),
