@@ -342,7 +342,7 @@ static int submit_attempt(struct bid_download *download, size_t i)
 static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
 	const struct bid_server *server = download->machine.candidates[i].from->server;
-	int r = 0;
+	int r;
 
 	if (atomic_load(&download->broker->offline)) {
 		bid_download_report_skipped(download, server, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");

@@ -20,8 +20,8 @@
 
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
-	/* distributions' trees of debug files are full of links; ours and perf's stores have none but perf's own */
-	return bid_store_open_file(store, path, store->upper, file);
+	/* a lower store may be a distribution's tree, which is full of links; ours and perf's stores have none but perf's own */
+	return bid_store_open_file(store, path, store->upper != NULL, file);
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
