@@ -134,7 +134,6 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 	case BID_NODE_STATUS:
 	case BID_NODE_METRICS:
 	case BID_NODE_INFO:
-	case BID_NODE_MODULES:
 		return 0; /* each LOOKUP makes a text */
 	case BID_NODE_TMPFILE:
 		return node->kind == BID_KIND_NONE ? BID_TTL_STORE : 0; /* the name means the published file after close(2) */
