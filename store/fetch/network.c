@@ -28,7 +28,7 @@
 static void report_result(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
-	/* other statuses may be temporary: the web server of a shared mount sends 424 during an outage */
+	/* other statuses may be temporary */
 	bool lasting = response->status == 400 || response->status == 403;
 	bid_auto_free char *url = bid_fetch_url_shown(transfer->url), *redirect = bid_transfer_redirect(transfer);
 	struct bid_server_response final = {

@@ -175,6 +175,7 @@ static const struct meaning {
 	{ 405, 405, BID_OUTCOME_UNSUPPORTED, false },
 	{ 422, 422, BID_OUTCOME_UNSUPPORTED, false },
 	{ 501, 501, BID_OUTCOME_UNSUPPORTED, false },
+	{ 424, 424, BID_OUTCOME_UNREACHABLE, false }, /* a tree in trouble, also behind nginx: see TEAM.md */
 	{ 408, 408, BID_OUTCOME_UNREACHABLE, true },
 	{ 425, 425, BID_OUTCOME_UNREACHABLE, true },
 	{ 429, 429, BID_OUTCOME_UNREACHABLE, true },
@@ -218,9 +219,8 @@ bool bid_response_is_server_error(const struct bid_response *response)
 {
 	bool retry;
 
-	if (response->status == 401 || response->status == 407)
-		return true;
-	return bid_response_outcome(response, &retry) == BID_OUTCOME_UNREACHABLE;
+	bid_response_outcome(response, &retry);
+	return retry || response->status == 401 || response->status == 407;
 }
 
 void bid_response_plain(char *text)
