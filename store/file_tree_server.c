@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/thread.h"
-#include "file_tree.h"
+#include "fetch/file_tree.h"
 
 enum {
 	THREADS = 4,

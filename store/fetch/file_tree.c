@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "file_tree.h"
+#include "fetch/file_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Where a tree of files by build-id has an artifact. Blocks as long as the file system does. */
-#ifndef BID_FILE_TREE_H
-#define BID_FILE_TREE_H
+#ifndef BID_FETCH_FILE_TREE_H
+#define BID_FETCH_FILE_TREE_H
 
 #include <limits.h>
 #include <sys/types.h>
