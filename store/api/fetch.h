@@ -34,8 +34,8 @@ struct bid_fetch_config {
 	unsigned parallel;
 	unsigned max_time_ms; /* for one artifact with all attempts, without the time in the queue; 0 means no limit */
 	uint64_t max_size; /* the receiver's limit for one artifact, to tell the server; 0 means no limit */
-	const char *const *links; /* for file://: see bid_file_tree_server_new() */
-	dev_t own_device; /* device of the program's own mount, or 0; file:// serves nothing from it (bid_file_tree_server_new()) */
+	const char *const *links; /* where links of file:// trees may lead, as for bid_store_allow_links(), or NULL; borrowed */
+	dev_t own_device; /* device of the program's own mount, or 0: it would wait for itself, so file:// serves nothing from it */
 	bool for_all; /* downloads are public: file:// serves only files that all users may read */
 	bool enforce; /* treat each server as one with "ima:enforcing" */
 	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
@@ -59,7 +59,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 void bid_fetch_free(struct bid_fetch *fetch);
 
 /*
- * A server. @url is http:// or https://, or file:// for a bid_file_tree_server_new(), or without a scheme "HOST:PORT", for http://;
+ * A server. @url is http:// or https://, or file:// for a tree of files by build-id, or without a scheme "HOST:PORT", for http://;
  * anything else is -EPROTONOSUPPORT; -EINVAL for one that is no URL at all, or not UTF-8. "ima:enforcing URL" accepts only files
  * with a signature ("api/signature.h"); "ima:ignore URL" is URL. Returns -EOPNOTSUPP, after a warning, for a server whose
  * signatures cannot be checked: the caller continues without it.

@@ -140,16 +140,4 @@ struct bid_server {
 	const char *name; /* owned by the server; for messages. A server's URL without user name and password */
 };
 
-/*
- * Make a server of the tree of files by build-id in the absolute directory @path. Its layout is that of debuginfod's web API,
- * buildid/ID/debuginfo and so on, for example another mount.bidfs, or the debuggers', .build-id/xx/rest.debug. The server opens the
- * tree at each request, so a mount may come later; a missing tree does not prove that an artifact is absent. Starts threads for the
- * waits on the file system. A request that waits longer than @limit_ms for one response of the file system ends as unreachable.
- * Threads without any response outlive the server. The server serves nothing from the device @own, unless 0: a mount that fetches
- * from itself, under any name, would wait for itself. With @for_all it refuses files that not all users may read. It follows links
- * out of the tree only as bid_store_allow_links() does for @links, or NULL.
- */
-int bid_file_tree_server_new(const char *name, const char *path, dev_t own, bool for_all, unsigned limit_ms,
-			     const char *const *links, struct bid_server **ret_server);
-
 #endif

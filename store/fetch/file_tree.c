@@ -1,20 +1,60 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A thread for each request waits for the file system, which may be slow or no longer respond, such as NFS or another mount.bidfs.
+ * It sends a struct bid_response and the bytes of the file to the network thread, which ends a request without it if need be. The
+ * thread then stays behind until the file system responds.
+ */
 #include "fetch/file_tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <bid/error.h>
+
+#include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/path.h"
+#include "base/thread.h"
 #include "base/world_readable.h"
+#include "fetch/response.h"
+
+#define NAME_SIZE	(PATH_MAX + 256)
+#define CONNECTIONS_MAX 64 /* with those that a file system holds back */
+
+struct bid_file_tree {
+	atomic_uint refs; /* one for the server, one for each connection */
+	char *path;
+	dev_t own_device;
+	bool for_all;
+	const char *const *links;
+};
+
+/* A request. Its thread owns it. */
+struct connection {
+	struct bid_file_tree *tree; /* a reference */
+	struct bid_request request; /* kept */
+	int fd;
+};
+
+struct tree_file {
+	int fd; /* owned */
+	struct stat st;
+	char name[NAME_SIZE]; /* path below the tree */
+};
 
 static int open_below(int root, const char *name, int flags, const char *const *links)
 {
@@ -64,25 +104,21 @@ static bool perf_name(const struct bid_request *request, const char *hex, char *
 	return true;
 }
 
-static int open_regular(int root, const char *const *links, struct bid_file_tree_file *file)
+static int open_regular(int root, const char *const *links, struct tree_file *file)
 {
 	bid_auto_fd int fd = open_below(root, file->name, O_RDONLY | O_NONBLOCK | O_NOCTTY, links);
-	struct stat st;
 
 	if (fd < 0)
 		return fd == -ENOTDIR ? -ENOENT : fd;
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &file->st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-	file->size = (uint64_t)st.st_size;
-	file->modified = st.st_mtim.tv_sec;
-	file->is_public = bid_is_world_readable(fd, &st, NULL);
+	if (!S_ISREG(file->st.st_mode))
+		return S_ISDIR(file->st.st_mode) ? -EISDIR : -EINVAL;
 	file->fd = bid_steal_fd(&fd);
 	return 0;
 }
 
-static int find(int root, const struct bid_request *request, const char *const *links, struct bid_file_tree_file *file)
+static int find(int root, const struct bid_request *request, const char *const *links, struct tree_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = -ENOENT;
@@ -117,32 +153,186 @@ static bool is_on(int root, dev_t device)
 	       makedev(st.stx_dev_major, st.stx_dev_minor) == device;
 }
 
-int bid_file_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
-		       struct bid_file_tree_file *ret_file)
+/* Errors of open_in_tree() without an errno of their own. */
+enum {
+	THIS_MOUNT = -EDEADLK,
+	NO_TREE = -ENOTDIR,
+	NO_FILE_ON_FUSE = -EHOSTDOWN,
+	PRIVATE = -EKEYREJECTED,
+};
+
+/*
+ * Open the artifact in @tree. Its layout is that of debuginfod's web API,
+ *
+ *   buildid/ID/{executable,debuginfo,source/ABS/PATH,section/NAME}
+ *
+ * or that of the debuggers' directory,
+ *
+ *   .build-id/xx/rest, .build-id/xx/rest.debug
+ *
+ * or that of perf's build-id cache,
+ *
+ *   .build-id/xx/rest/{elf,debug}
+ *
+ * xx are the first two digits of ID. Does not follow links out of the tree. Returns 0, -ENOENT without such a file, one of the
+ * above, or another negative errno.
+ */
+static int open_in_tree(const struct bid_file_tree *tree, const struct bid_request *request, struct tree_file *ret_file)
 {
-	bid_auto_fd int root = -1;
+	bid_auto_fd int root = open(tree->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
 
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
-		return errno == ENOENT ? -ENOTDIR : -errno;
-	if (own && is_on(root, own))
-		return -EDEADLK;
-	r = find(root, request, links, ret_file);
-	if (r < 0)
-		ret_file->name[0] = '\0';
+		return errno == ENOENT ? NO_TREE : -errno;
+	if (tree->own_device && is_on(root, tree->own_device))
+		return THIS_MOUNT;
+	r = find(root, request, tree->links, ret_file);
+	if (r == 0 && tree->for_all && !bid_is_world_readable(ret_file->fd, &ret_file->st, NULL)) {
+		close(ret_file->fd);
+		return PRIVATE;
+	}
 	if (r != -ENOENT)
 		return r;
 	/* a tree without one file still has a directory */
-	if (!has_directory(root, "buildid", links) && !has_directory(root, ".build-id", links))
-		return -ENOTDIR;
-	ret_file->proves_absence = is_final(root);
-	return r;
+	if (!has_directory(root, "buildid", tree->links) && !has_directory(root, ".build-id", tree->links))
+		return NO_TREE;
+	return is_final(root) ? -ENOENT : NO_FILE_ON_FUSE;
 }
 
-void bid_file_tree_release(struct bid_file_tree_file *file)
+/* Responses to errors. For the statuses see bid_response_outcome(). */
+static const struct failure {
+	int error;
+	unsigned status;
+	const char *text; /* or NULL for that of the system */
+} failures[] = {
+	{ -ENOENT, 404, "no such file" },
+	{ THIS_MOUNT, 404, "this mount itself" },
+	{ PRIVATE, 409, "not all may read it there, as they might here" },
+	{ -EXDEV, 409, "a link leads out of the tree: name where it may lead by links=DIR" },
+	{ -EACCES, 409, NULL },
+	{ -EPERM, 409, NULL },
+	{ -ELOOP, 409, NULL },
+	{ NO_FILE_ON_FUSE, 424, "no such file, but on a FUSE file system this may be an outage" },
+	{ NO_TREE, 424, "not a tree of files by build-id, or not mounted" },
+	{ -EISDIR, 424, NULL },
+	{ -EINVAL, 424, NULL },
+	{ 0, 500, NULL }, /* any other: a retry may succeed */
+};
+
+static void send_failure(int fd, int error)
 {
-	if (file->fd >= 0)
-		close(file->fd);
-	file->fd = -1;
+	const struct failure *failure = failures;
+	struct bid_response response;
+
+	while (failure->error && failure->error != error)
+		failure++;
+	bid_response_init(&response, failure->status);
+	snprintf(response.text, sizeof(response.text), "%s", failure->text ? failure->text : bid_strerror(error));
+	send(fd, &response, sizeof(response), MSG_NOSIGNAL);
+}
+
+static void send_file(int fd, const struct tree_file *file)
+{
+	uint64_t left = (uint64_t)file->st.st_size;
+	struct bid_response response;
+
+	bid_response_init(&response, 200);
+	response.content_length = response.debuginfod_size = left;
+	response.modified = file->st.st_mtim.tv_sec;
+	bid_response_field(&response, "X-DEBUGINFOD-FILE", file->name);
+	send(fd, &response, sizeof(response), MSG_NOSIGNAL);
+	/* the reader notices a missing rest */
+	for (ssize_t n; left > 0 && (n = sendfile(fd, file->fd, NULL, left)) > 0;)
+		left -= (uint64_t)n;
+}
+
+static void tree_unref(struct bid_file_tree *tree)
+{
+	if (atomic_fetch_sub(&tree->refs, 1) > 1)
+		return;
+	free(tree->path);
+	free(tree);
+}
+
+static void connection_free(struct connection *connection)
+{
+	close(connection->fd);
+	bid_request_release(&connection->request);
+	tree_unref(connection->tree);
+	free(connection);
+}
+
+/* Respond to the request of @argument, a struct connection. bid_thread_start() blocks SIGPIPE. */
+static void *serve(void *argument)
+{
+	struct connection *connection = argument;
+	struct tree_file file;
+	int r = open_in_tree(connection->tree, &connection->request, &file);
+
+	if (r == 0) {
+		send_file(connection->fd, &file);
+		close(file.fd);
+	} else {
+		send_failure(connection->fd, r);
+	}
+	connection_free(connection);
+	return NULL;
+}
+
+int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_request *request)
+{
+	struct connection *connection;
+	pthread_t thread;
+	int ends[2], r;
+
+	if (tree->refs > CONNECTIONS_MAX)
+		return -EBUSY;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	connection = calloc(1, sizeof(*connection));
+	if (!connection) {
+		close(ends[0]);
+		close(ends[1]);
+		return -ENOMEM;
+	}
+	atomic_fetch_add(&tree->refs, 1);
+	*connection = (struct connection){ .tree = tree, .request = bid_request_keep(request), .fd = ends[1] };
+	r = bid_thread_start(&thread, "bid-tree", serve, connection);
+	if (r < 0) {
+		connection_free(connection);
+		close(ends[0]);
+		return r;
+	}
+	pthread_detach(thread);
+	return ends[0];
+}
+
+int bid_file_tree_new(const char *path, const struct bid_fetch_config *config, struct bid_file_tree **ret_tree)
+{
+	struct bid_file_tree *tree;
+
+	if (path[0] != '/')
+		return -EINVAL;
+	tree = calloc(1, sizeof(*tree));
+	if (!tree)
+		return -ENOMEM;
+	*tree = (struct bid_file_tree){
+		.refs = 1,
+		.path = strdup(path),
+		.own_device = config->own_device,
+		.for_all = config->for_all,
+		.links = config->links,
+	};
+	if (!tree->path) {
+		tree_unref(tree);
+		return -ENOMEM;
+	}
+	*ret_tree = tree;
+	return 0;
+}
+
+void bid_file_tree_free(struct bid_file_tree *tree)
+{
+	if (tree)
+		tree_unref(tree);
 }

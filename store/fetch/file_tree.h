@@ -1,46 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Where a tree of files by build-id has an artifact. Blocks as long as the file system does. */
+/* The server of a file:// tree: a tree of files by build-id. */
 #ifndef BID_FETCH_FILE_TREE_H
 #define BID_FETCH_FILE_TREE_H
 
-#include <limits.h>
-#include <sys/types.h>
-
 #include "api/artifact.h"
 
-#define BID_FILE_TREE_NAME_MAX (PATH_MAX + 256)
+struct bid_fetch_config;
+struct bid_file_tree;
 
-struct bid_file_tree_file {
-	int fd; /* owned; -1 if there is none */
-	uint64_t size;
-	bool is_public; /* its mode and its directories let all users read it */
-	int64_t modified; /* seconds since the epoch */
-	bool proves_absence; /* with -ENOENT: no server could have the file either */
-	char name[BID_FILE_TREE_NAME_MAX]; /* path below the tree; "" if absent */
-};
+/* Make a server of the tree at @path, an absolute one. It uses links, own_device and for_all of @config. */
+int bid_file_tree_new(const char *path, const struct bid_fetch_config *config, struct bid_file_tree **ret_tree);
 
-#define BID_FILE_TREE_FILE_NONE ((struct bid_file_tree_file){ .fd = -1 })
+/* Free @tree, which may be NULL. Connections without a response of the file system keep it. */
+void bid_file_tree_free(struct bid_file_tree *tree);
 
 /*
- * Open the artifact in the tree at @path. Its layout is that of debuginfod's web API,
- *
- *   buildid/ID/{executable,debuginfo,source/ABS/PATH,section/NAME}
- *
- * or that of the debuggers' directory,
- *
- *   .build-id/xx/rest, .build-id/xx/rest.debug
- *
- * or that of perf's build-id cache,
- *
- *   .build-id/xx/rest/{elf,debug}
- *
- * xx are the first two digits of ID. Does not follow links out of the tree. Changes @ret_file in any case; the caller releases it.
- * Returns 0; -ENOENT without such a file; -ENOTDIR with neither directory, for example before a mount; -EDEADLK for a tree on the
- * device @own; -EISDIR and -EINVAL for anything but a regular file; or the error of the file system.
+ * Start a thread that responds to @request. It opens the tree anew, because a mount may come later; a missing tree does not prove
+ * that an artifact is absent. Returns a socket, from which come a struct bid_response and the bytes of the file; or a negative
+ * errno: -EBUSY if the file system holds back too many requests.
  */
-int bid_file_tree_open(const char *path, dev_t own, const struct bid_request *request, const char *const *links,
-		       struct bid_file_tree_file *ret_file);
-
-void bid_file_tree_release(struct bid_file_tree_file *file);
+int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_request *request);
 
 #endif

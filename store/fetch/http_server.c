@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "fetch/file_tree.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -105,6 +106,7 @@ static void server_free(struct bid_server *server)
 	struct bid_http_server *http = http_of(server);
 
 	drain(http);
+	bid_file_tree_free(http->tree);
 	free(http->url);
 	free(http->name);
 	free(http);
@@ -140,14 +142,12 @@ static const struct bid_server_ops server_ops = {
 	.health = server_health,
 };
 
-static int tree_new(const struct bid_fetch *fetch, const char *url, struct bid_server **ret_server)
+static int make_tree(const struct bid_fetch *fetch, const char *url, struct bid_file_tree **ret_tree)
 {
 	bid_auto_free char *path = NULL;
 	int r = bid_url_tree_path(url, &path);
 
-	return r < 0 ? r
-		     : bid_file_tree_server_new(url, path, fetch->config.own_device, fetch->config.for_all,
-						fetch->config.first_byte_ms, fetch->config.links, ret_server);
+	return r < 0 ? r : bid_file_tree_new(path, &fetch->config, ret_tree);
 }
 
 /* Load the certificates, once. Returns -EOPNOTSUPP, after a warning, if the signatures of @url cannot be checked. */
@@ -180,14 +180,17 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_se
 		r = load_signers(fetch, normal);
 	if (r < 0)
 		return r;
-	if (bid_url_is_tree(normal))
-		return tree_new(fetch, normal, ret_server);
 	name = bid_fetch_url_shown(normal);
 	if (!name)
 		return -ENOMEM;
 	http = calloc(1, sizeof(*http));
 	if (!http)
 		return -ENOMEM;
+	r = bid_url_is_tree(normal) ? make_tree(fetch, normal, &http->tree) : 0;
+	if (r < 0) {
+		free(http);
+		return r;
+	}
 	http->fetch = fetch;
 	http->url = bid_steal(normal);
 	http->name = bid_steal(name);

@@ -20,6 +20,7 @@
 
 #define BID_RETRY_AFTER_WAIT_S 10 /* longest Retry-After that a request waits for */
 
+struct bid_file_tree;
 struct bid_transfer;
 TAILQ_HEAD(bid_transfer_list, bid_transfer);
 
@@ -28,6 +29,7 @@ struct bid_http_server {
 	struct bid_fetch *fetch;
 	char *url; /* with user name and password; constant */
 	char *name; /* without them; constant */
+	struct bid_file_tree *tree; /* NULL without a file:// URL; owned */
 	unsigned live; /* transfers; under fetch->lock */
 
 	struct bid_breaker breaker; /* under fetch->lock */

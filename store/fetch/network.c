@@ -21,6 +21,7 @@
 #define PROGRESS_MIN	  (64 * 1024) /* bytes of a request that count as progress, or this fraction of the whole: */
 #define PROGRESS_ATTEMPTS 64
 #define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
+#define TREE_SOCKETS_MAX  256 /* the ready ones of others wait for the next wake-up */
 #define LONG_MS		  3000 /* an older request does not count against `parallel` */
 #define MOST_TIMES	  16 /* limit of a server's requests, in multiples of `parallel` */
 
@@ -43,7 +44,7 @@ static void report_result(struct bid_transfer *transfer)
 		.file = response->file[0] ? response->file : NULL,
 		.archive = response->archive[0] ? response->archive : NULL,
 		.ima_signature = response->ima_signature[0] ? response->ima_signature : NULL,
-		.modified = bid_transfer_modified(transfer),
+		.modified = response->modified,
 	};
 
 	transfer->receiver.done(transfer->user, &final);
@@ -268,6 +269,8 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->state != BID_TRANSFER_BODY)
 		return;
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + fetch->config.stall_ms);
+	if (!transfer->easy)
+		return;
 	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
 		return;
@@ -352,6 +355,38 @@ static void reap_transfers(struct bid_fetch *fetch)
 	}
 }
 
+/* Take what the file:// trees have sent. */
+static void read_trees(struct bid_fetch *fetch)
+{
+	struct bid_transfer *transfer, *next;
+
+	for (transfer = TAILQ_FIRST(&fetch->active); transfer; transfer = next) {
+		next = TAILQ_NEXT(transfer, queue);
+		if (bid_transfer_read_tree(transfer))
+			end_request(fetch, transfer);
+	}
+}
+
+static int wait_ms(const struct bid_fetch *fetch)
+{
+	int64_t wait = fetch->timers.first ? fetch->timers.first->at_ms - bid_clock_ms() : INT_MAX;
+
+	return wait < 0 ? 0 : wait < INT_MAX ? (int)wait : INT_MAX;
+}
+
+/* Sleep until something is to do. A wake-up by another thread lasts. */
+static void sleep_until_ready(struct bid_fetch *fetch)
+{
+	struct curl_waitfd fds[TREE_SOCKETS_MAX];
+	const struct bid_transfer *transfer;
+	unsigned n = 0;
+
+	for (transfer = TAILQ_FIRST(&fetch->active); transfer && n < TREE_SOCKETS_MAX; transfer = TAILQ_NEXT(transfer, queue))
+		if (transfer->fd >= 0 && !transfer->paused)
+			fds[n++] = (struct curl_waitfd){ .fd = transfer->fd, .events = CURL_WAIT_POLLIN };
+	curl_multi_poll(fetch->multi, fds, n, wait_ms(fetch), NULL);
+}
+
 /* Act on the deadline of a transfer. */
 static void expire_transfer(void *user)
 {
@@ -404,13 +439,6 @@ static bool take_arrivals(struct bid_fetch *fetch)
 	return !stopping;
 }
 
-static int wait_ms(const struct bid_fetch *fetch)
-{
-	int64_t wait = fetch->timers.first ? fetch->timers.first->at_ms - bid_clock_ms() : INT_MAX;
-
-	return wait < 0 ? 0 : wait < INT_MAX ? (int)wait : INT_MAX;
-}
-
 /* Run the network thread of @argument, a struct bid_fetch, until fetch->stopping. */
 static void *run_network(void *argument)
 {
@@ -425,9 +453,9 @@ static void *run_network(void *argument)
 		now = bid_clock_ms();
 		curl_multi_perform(fetch->multi, &running);
 		reap_transfers(fetch);
+		read_trees(fetch);
 		expire_deadlines(fetch, now);
-		/* an order that arrived in the meantime has left a wake-up */
-		curl_multi_poll(fetch->multi, NULL, 0, wait_ms(fetch), NULL);
+		sleep_until_ready(fetch);
 	}
 	return NULL;
 }

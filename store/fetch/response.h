@@ -19,6 +19,7 @@ struct bid_response {
 	bool accepts_ranges; /* Accept-Ranges */
 	uint64_t part_start, part_size; /* 206: begin of the part, and size of the whole; or BID_SIZE_UNKNOWN */
 	char etag[BID_RESPONSE_ETAG_MAX]; /* strong validator with its quotes, or "" */
+	int64_t modified; /* Last-Modified in seconds since the epoch, or 0 */
 	uint64_t content_length; /* or BID_SIZE_UNKNOWN */
 	uint64_t debuginfod_size; /* X-DEBUGINFOD-SIZE, or BID_SIZE_UNKNOWN */
 	char file[BID_RESPONSE_NAME_MAX]; /* without control characters; "" for none */

@@ -54,7 +54,7 @@ void bid_http_server_note_response(struct bid_http_server *server, struct bid_tr
 
 	pthread_mutex_lock(&server->fetch->lock);
 	server->latency_ms = server->latency_ms ? (7 * server->latency_ms + sample + 4) / 8 : sample;
-	server->protocol = protocol_of(transfer);
+	server->protocol = server->tree ? NULL : protocol_of(transfer);
 	/* the late response has come: other requests need not wait for its body */
 	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_HEALTH_HEALTHY, 0, "");

@@ -11,8 +11,12 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <bid/error.h>
 
 #include "base/clock.h"
+#include "fetch/file_tree.h"
 #include "fetch/network.h"
 #include "fetch/url.h"
 
@@ -110,7 +114,10 @@ static void classify_status(struct bid_transfer *transfer)
 	/* without X-DEBUGINFOD-MAXSIZE the status means something else (RFC 9110, 15.5.7) */
 	if (result->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
 		result->outcome = BID_OUTCOME_REFUSED;
-	bid_response_describe(&transfer->response, result->text, sizeof(result->text));
+	if (transfer->server->tree)
+		snprintf(result->text, sizeof(result->text), "%s", *transfer->response.text ? transfer->response.text : "read");
+	else
+		bid_response_describe(&transfer->response, result->text, sizeof(result->text));
 }
 
 /* Set the result of the receiver's @error. */
@@ -256,7 +263,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 /* Does the server declare the source file as empty? An empty body alone may come from a cache or from a failing server. */
 static bool declares_empty(const struct bid_transfer *transfer)
 {
-	return transfer->kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
+	return transfer->request.kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
 }
 
 static void classify_empty(struct bid_transfer *transfer)
@@ -276,9 +283,9 @@ static void classify_response(struct bid_transfer *transfer)
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s",
 			 format_amount(transfer, received, sizeof(received)));
-	else if (is_body && open && !bid_kind_is_elf(transfer->kind) && ends_with_connection(transfer))
+	else if (is_body && open && !bid_kind_is_elf(transfer->request.kind) && ends_with_connection(transfer))
 		classify_open_end(transfer);
-	else if (is_body && transfer->received == 0 && bid_kind_has_subpath(transfer->kind) && !declares_empty(transfer))
+	else if (is_body && transfer->received == 0 && bid_kind_has_subpath(transfer->request.kind) && !declares_empty(transfer))
 		classify_empty(transfer);
 	else
 		classify_status(transfer);
@@ -286,7 +293,7 @@ static void classify_response(struct bid_transfer *transfer)
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */
-	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->kind))
+	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->request.kind))
 		transfer->result.health = BID_HEALTH_NONE;
 }
 
@@ -434,6 +441,14 @@ static int set_headers(struct bid_transfer *transfer)
 	return r;
 }
 
+/* Wait for the response to a request. */
+static void await_response(struct bid_transfer *transfer)
+{
+	transfer->state = BID_TRANSFER_WAITING;
+	transfer->sent_at = bid_clock_ms();
+	bid_transfer_set_deadline(transfer, transfer->sent_at + response_limit_ms(transfer));
+}
+
 /* Called before each request, also before that to the target of a redirect. */
 static int on_request(void *user, char *primary_ip, char *local_ip, int primary_port, int local_port)
 {
@@ -443,9 +458,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 		classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 		return CURL_PREREQFUNC_ABORT;
 	}
-	transfer->state = BID_TRANSFER_WAITING;
-	transfer->sent_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->sent_at + response_limit_ms(transfer));
+	await_response(transfer);
 	return CURL_PREREQFUNC_OK;
 }
 
@@ -472,7 +485,7 @@ static bool is_for_page(const struct bid_transfer *transfer)
 {
 	const char *dot = strrchr(transfer->url, '.');
 
-	return transfer->kind == BID_KIND_SOURCE && dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
+	return transfer->request.kind == BID_KIND_SOURCE && dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
 }
 
 /*
@@ -483,13 +496,13 @@ static bool refuses_text(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 
-	if (!bid_kind_has_subpath(transfer->kind))
+	if (!bid_kind_has_subpath(transfer->request.kind))
 		return false;
 	if (response->is_page && !is_for_page(transfer))
 		classify(transfer, BID_OUTCOME_REJECTED, false, "a web page");
 	else if (bid_response_size(response) == 0 && !declares_empty(transfer))
 		classify_empty(transfer);
-	else if (transfer->kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
+	else if (transfer->request.kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
 		classify(transfer, BID_OUTCOME_REJECTED, false, "announced as %" PRIu64 " bytes, and as %" PRIu64,
 			 response->content_length, response->debuginfod_size);
 	return transfer->result.outcome != BID_OUTCOME_NONE;
@@ -516,7 +529,7 @@ static int begin_body(struct bid_transfer *transfer)
 	int r = 0;
 
 	/* see refuses_text(); the section's end is marked in another way */
-	if (transfer->kind == BID_KIND_SECTION && !ends_with_connection(transfer))
+	if (transfer->request.kind == BID_KIND_SECTION && !ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_http_server_note_response(transfer->server, transfer, now);
 	if (transfer->response.is_redirect) {
@@ -540,10 +553,14 @@ static int begin_body(struct bid_transfer *transfer)
 static void read_header(struct bid_transfer *transfer, unsigned status)
 {
 	struct curl_header *field = NULL;
+	curl_off_t modified = 0;
 
 	bid_response_init(&transfer->response, status);
 	while ((field = curl_easy_nextheader(transfer->easy, CURLH_HEADER, -1, field)))
 		bid_response_field(&transfer->response, field->name, field->value);
+	curl_easy_getinfo(transfer->easy, CURLINFO_FILETIME_T, &modified);
+	/* a federating server may send 1969 */
+	transfer->response.modified = modified > 0 ? modified : 0;
 }
 
 /* Called for each line of a header, and for the empty line behind it. */
@@ -622,6 +639,32 @@ static size_t on_body(char *data, size_t unit, size_t n, void *user)
 		return len;
 	classify_status(transfer);
 	return 0;
+}
+
+bool bid_transfer_read_tree(struct bid_transfer *transfer)
+{
+	struct bid_response *response = &transfer->response;
+	char piece[64 * 1024];
+	size_t taken;
+	ssize_t n;
+
+	if (transfer->fd < 0 || transfer->paused)
+		return false;
+	if (transfer->state != BID_TRANSFER_BODY) {
+		n = recv(transfer->fd, response, sizeof(*response), MSG_DONTWAIT);
+		if (n < 0 || (n > 0 && begin_body(transfer) == 0))
+			return false;
+	} else {
+		/* a receiver that pauses gets the same bytes again */
+		n = recv(transfer->fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_PEEK);
+		taken = n > 0 ? on_body(piece, 1, (size_t)n, transfer) : 0;
+		if (taken > 0 && taken != CURL_WRITEFUNC_PAUSE)
+			recv(transfer->fd, piece, taken, MSG_DONTWAIT);
+		if (n < 0 || taken > 0)
+			return false;
+	}
+	bid_transfer_classify_end(transfer, CURLE_OK);
+	return true;
 }
 
 static void note_peer(struct bid_transfer *transfer, const struct curl_sockaddr *address)
@@ -763,11 +806,38 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 	}
 }
 
+/* Let a thread of the tree respond. */
+static void request_file(struct bid_transfer *transfer)
+{
+	int r = bid_file_tree_connect(transfer->server->tree, &transfer->request);
+
+	if (r >= 0) {
+		transfer->fd = r;
+		await_response(transfer);
+		return;
+	}
+	if (r == -EBUSY)
+		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "the file system does not respond to earlier requests");
+	else
+		classify(transfer, BID_OUTCOME_FAILED, false, "%s", bid_strerror(r));
+	bid_transfer_set_deadline(transfer, 0);
+}
+
+/* Returns 0 or -ENOMEM. */
+static int request_by_http(struct bid_transfer *transfer)
+{
+	bool fresh = transfer->requests > 1 || transfer->probe;
+	int r = transfer->easy ? 0 : prepare_handle(transfer);
+
+	/* the cause of the last failure may also have broken the idle connections */
+	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
+		r = -ENOMEM;
+	return r == 0 ? send_request(transfer) : r;
+}
+
 void bid_transfer_begin(struct bid_transfer *transfer)
 {
 	unsigned max_time_ms = bid_transfer_config(transfer)->max_time_ms;
-	bool fresh = transfer->requests > 0 || transfer->probe;
-	int r = 0;
 
 	if (transfer->requests++ == 0)
 		transfer->ends_at = max_time_ms ? bid_clock_ms() + max_time_ms : INT64_MAX;
@@ -780,14 +850,9 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->curl_error[0] = '\0';
 	begin_connect(transfer);
 
-	if (!transfer->easy)
-		r = prepare_handle(transfer);
-	/* the cause of the last failure may also have broken the idle connections */
-	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
-		r = -ENOMEM;
-	if (r == 0)
-		r = send_request(transfer);
-	if (r < 0) {
+	if (transfer->server->tree) {
+		request_file(transfer);
+	} else if (request_by_http(transfer) < 0) {
 		classify(transfer, BID_OUTCOME_FAILED, false, "out of memory");
 		bid_transfer_set_deadline(transfer, 0);
 	}
@@ -810,6 +875,9 @@ void bid_transfer_stop(struct bid_transfer *transfer)
 {
 	if (transfer->easy)
 		curl_multi_remove_handle(transfer->server->fetch->multi, transfer->easy);
+	if (transfer->fd >= 0)
+		close(transfer->fd);
+	transfer->fd = -1;
 }
 
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer)
@@ -818,16 +886,6 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer)
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_RETRY_AFTER, &seconds);
 	return seconds <= 0 ? 0 : seconds < RETRY_AFTER_SANE_S ? seconds : RETRY_AFTER_SANE_S;
-}
-
-int64_t bid_transfer_modified(const struct bid_transfer *transfer)
-{
-	curl_off_t seconds = -1;
-
-	if (transfer->easy)
-		curl_easy_getinfo(transfer->easy, CURLINFO_FILETIME_T, &seconds);
-	/* a federating server may send 1969 */
-	return seconds > 0 ? seconds : 0;
 }
 
 int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
@@ -842,7 +900,8 @@ int bid_transfer_new(struct bid_http_server *server, const struct bid_request *r
 	transfer->server = server;
 	transfer->receiver = *receiver;
 	transfer->user = user;
-	transfer->kind = request->kind;
+	transfer->request = bid_request_keep(request);
+	transfer->fd = -1;
 	bid_response_init(&transfer->response, 0);
 	r = bid_url_for_request(server->url, request, &transfer->url);
 	if (r < 0) {
@@ -859,5 +918,6 @@ void bid_transfer_free(struct bid_transfer *transfer)
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);
+	bid_request_release(&transfer->request);
 	free(transfer);
 }

@@ -76,11 +76,12 @@ struct bid_transfer {
 	struct bid_http_server *server;
 	struct bid_receiver receiver;
 	void *user;
-	enum bid_kind kind;
+	struct bid_request request; /* kept */
 	char *url;
 
 	CURL *easy; /* NULL before the first request */
 	struct curl_slist *headers; /* headers of the current request */
+	int fd; /* socket of a file:// tree, else -1 */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
 	unsigned counted; /* requests that count against `retries`; not with progress, not on a dead connection */
 	unsigned requests; /* all, with those of retries */
@@ -118,8 +119,8 @@ char *bid_transfer_redirect(const struct bid_transfer *transfer);
 /* Returns Retry-After in seconds, or 0. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
-/* Returns Last-Modified in seconds since the epoch, or 0. */
-int64_t bid_transfer_modified(const struct bid_transfer *transfer);
+/* Take what a file:// tree has sent, if anything. Returns true at the end of the request, with its result set. */
+bool bid_transfer_read_tree(struct bid_transfer *transfer);
 
 /* Set the result of a request that libcurl ended with @code, unless it has one. */
 void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code);

@@ -178,11 +178,11 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
         assert [read(alone.artifact(f"{number:02x}" * 20)) for number in range(5)] == [errno.ENOENT] * 5
         for mnt in (front, alone):
             tools.wait_until(lambda mnt=mnt: mnt.status()["downloads"] == [], "the end of all requests")
-        alone.expect("the file system does not answer")
+        alone.expect("no response within 1 s")
         assert alone.counter("negative_entries") == 0
         # one request has waited for the tree, or one in each half-open state
         (tree,) = alone.status()["servers"]
-        assert (tree["breaker"], tree["last_failure"]) == ("open", "the file system does not answer"), tree
+        assert (tree["breaker"], tree["last_failure"]) == ("open", "no response within 1 s"), tree
         paid = tree["failures_in_a_row"]
         assert 1 <= paid <= 1 + (time.monotonic() - begun) // 5 and paid + tree["breaker_refusals"] == 5, tree
         # more readers than threads that may wait for the tree
@@ -199,7 +199,7 @@ def test_hung_tree_leads_to_the_next_server(mount, faults, workdir):
 
 
 def test_recovered_tree_answers_waiting_readers(mount, workdir):
-    """The breaker closes as soon as the hung request returns, without waiting for the end of the backoff."""
+    """The probe after the pause of the breaker finds the tree again."""
     program = programs.small(workdir / "app")
     (workdir / "front").mkdir()
     back = mount()
@@ -211,9 +211,9 @@ def test_recovered_tree_answers_waiting_readers(mount, workdir):
         assert front.status()["servers"][0]["breaker"] == "open"
     finally:
         back.process.send_signal(signal.SIGCONT)
-    tools.wait_until(lambda: front.status()["servers"][0]["breaker"] == "closed", "an answer")
     tools.wait_until(lambda: read(front.artifact(program.id)) == program.read(), "the file")
-    front.expect("the file system does not answer")
+    assert front.status()["servers"][0]["breaker"] == "closed"
+    front.expect("no response within 3 s")
 
 
 def test_slow_file_does_not_delay_others(mount, faults, workdir):
@@ -228,7 +228,7 @@ def test_slow_file_does_not_delay_others(mount, faults, workdir):
     own.mkdir()
     back = mount(f"url={server.url}", "wait=30")
     front = mount(f"url=file://{back}", "wait=30", on=own, env_more={"DEBUGINFOD_TIMEOUT": "3"})
-    front.expect("the file system does not answer")
+    front.expect("no response within 3 s")
     # the server may end before the mount
     back.permit(server.url)
     reader = threading.Thread(target=read, args=(front.artifact(slow.id),))
@@ -305,14 +305,13 @@ def test_mount_and_debuginfod_naming_each_other_do_not_deadlock(mount, workdir, 
 
 def test_source_threads_block_signals(mount, faults, workdir):
     """Only the thread that ends the mount takes signals."""
-    (workdir / "tree").mkdir()
-    mnt = mount(f"url={faults().url}", f"url=file://{workdir}/tree", "cache_size=1G")
+    mnt = mount(f"url={faults().url}", "cache_size=1G")
     blocked = {}
     for task in pathlib.Path(f"/proc/{mnt.pid}/task").iterdir():
         status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
         if status["Name"].startswith("bid-"):
             blocked[status["Name"]] = int(status["SigBlk"], 16)
-    assert {"bid-commit", "bid-time", "bid-network", "bid-tree", "bid-evict"} <= set(blocked), blocked
+    assert {"bid-commit", "bid-time", "bid-network", "bid-evict"} <= set(blocked), blocked
     for name, mask in blocked.items():
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             assert mask >> (number - 1) & 1, (name, number, hex(mask))

@@ -105,7 +105,7 @@ static void test_each_layout_is_found(void **state)
 		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 		assert_body(&capture);
 	}
-	assert_non_null(strstr(capture.url, "/tree/.build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug"));
+	assert_string_equal(capture.file, ".build-id/ff/eeddccbbaa99887766554433221100ffeeddcc.debug");
 	tear_down(&setting);
 }
 
