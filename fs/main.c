@@ -103,6 +103,13 @@ static bool is_fetching(const char *path)
 	return snprintf(name, sizeof(name), "%s/buildid/%s", path, nobodys) < (int)sizeof(name) && access(name, F_OK) == 0;
 }
 
+static bool is_same_directory(const char *a, const char *b)
+{
+	struct stat st, other;
+
+	return stat(a, &st) == 0 && stat(b, &other) == 0 && st.st_dev == other.st_dev && st.st_ino == other.st_ino;
+}
+
 /* Warn if @path is another directory than the user named, or has no store. */
 static void report_lower(const char *name, const char *path)
 {
@@ -141,6 +148,9 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 			return r;
 		}
 		report_lower(*lowers, path);
+		/* the mount shows the files below it */
+		if (is_same_directory(path, options->mountpoint))
+			options->nonempty = true;
 		check_closed(path, options);
 	}
 	return 0;

@@ -42,6 +42,7 @@ static const char usage[] =
 	"  -o lower=DIR            read DIR, too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
 	"                          libdebuginfod; repeatable. 'none' excludes the user's own cache ('debuginfod')\n"
 	"  -o links=DIR[:DIR]...   follow links of lower stores and of trees into DIR, such as /nix/store\n"
+	"  -o view=all|debug       mount the whole tree, or what debuggers look for in /usr/lib/debug (default: all)\n"
 	"  -o wait=SECONDS         wait for a download at most; 0 waits for ever (default: 10)\n"
 	"  -o errors=enoent|strict choose the errno of a failed download (default: enoent)\n"
 	"  -o require=any|signed   serve no download without a valid signature (default: any)\n"
@@ -164,6 +165,7 @@ static int add_kernel(struct bid_options *options, const char *option)
 	return 0;
 }
 
+static const char *const views[] = { "all", "debug", NULL };
 static const char *const errors[] = { "enoent", "strict", NULL };
 static const char *const autos[] = { "auto", "on", "off", NULL };
 static const char *const requirements[] = { "any", "signed", NULL };
@@ -184,6 +186,7 @@ static const struct value_option {
 	{ "max_size", offsetof(struct bid_options, max_size) },
 	{ "cache_size", offsetof(struct bid_options, cache_size) },
 	{ "min_free", offsetof(struct bid_options, min_free) },
+	{ "view", offsetof(struct bid_options, debug_view), .words = views },
 	{ "errors", offsetof(struct bid_options, strict), .words = errors },
 	{ "require", offsetof(struct bid_options, require_signed), .words = requirements },
 	{ "passthrough", offsetof(struct bid_options, passthrough), .words = autos },

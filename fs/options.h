@@ -36,6 +36,7 @@ struct bid_options {
 	bool offline;
 	bool read_only; /* ro */
 	bool closed; /* with allow_other: others cannot reach each store, and read no file here; no option sets this */
+	unsigned debug_view; /* view=debug */
 	unsigned strict; /* errors=strict */
 	unsigned require_signed; /* require=signed */
 	enum bid_passthrough passthrough;

@@ -22,6 +22,7 @@
 #include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
+#include "vfs/mount_names.h"
 
 struct session {
 	struct bid_fs fs;
@@ -333,7 +334,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		.fs = {
 			.options = options,
 			.store = store,
-			.tree = { .store = store },
+			.tree = { .store = store, .debug_view = options->debug_view },
 			.writable = bid_store_writable(store) && !options->read_only,
 			.stacked = bid_passthrough_stacked(store, options),
 			.uid = geteuid(),
@@ -357,7 +358,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 				    options->passthrough != BID_PASSTHROUGH_OFF && !bid_passthrough_obstacle(), &fs->sandbox);
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
-	else if (bid_inodes_new(&fs->inodes) == 0 && bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
+	else if (bid_inodes_new(options->debug_view ? BID_NAMES_DEBUG : NULL, &fs->inodes) == 0 &&
+		 bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
 		 bid_tmpfiles_new(store, &fs->probe_whiteouts, &fs->tmpfiles) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);

@@ -6,6 +6,7 @@
 
 #include "vfs/inode.h"
 #include "vfs/kcore.h"
+#include "vfs/mount_names.h"
 
 struct export_search {
 	uint64_t number;
@@ -154,7 +155,7 @@ int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 		parent.type = BID_NODE_DEBUG;
 		break;
 	case BID_NODE_DEBUG:
-		parent.path = strdup("usr/lib/debug");
+		parent.path = strdup(BID_NAMES_DEBUG);
 		if (!parent.path)
 			return -ENOMEM;
 		break;

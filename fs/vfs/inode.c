@@ -31,6 +31,7 @@ struct bid_inodes {
 	struct inode **buckets; /* owned */
 	size_t n_buckets; /* a power of two */
 	size_t n; /* without the root */
+	struct bid_inode root; /* never in the table */
 };
 
 static bool is_root(const struct bid_node *node)
@@ -176,12 +177,13 @@ static struct inode *get_inode(struct bid_inodes *inodes, const struct bid_node 
 	return NULL;
 }
 
-int bid_inodes_new(struct bid_inodes **ret_inodes)
+int bid_inodes_new(const char *root, struct bid_inodes **ret_inodes)
 {
 	struct bid_inodes *inodes = calloc(1, sizeof(*inodes));
 
 	if (!inodes)
 		return -ENOMEM;
+	inodes->root = (struct bid_inode){ .number = BID_INODE_ROOT, .node = { .type = BID_NODE_PATH, .path = (char *)root } };
 	pthread_mutex_init(&inodes->lock, NULL);
 	resize_table(inodes, FEWEST_BUCKETS);
 	if (!inodes->buckets) {
@@ -208,15 +210,13 @@ void bid_inodes_free(struct bid_inodes *inodes)
 	free(inodes);
 }
 
-/* The root is never in the table. */
-static const struct bid_inode root = { .number = BID_INODE_ROOT, .node = { .type = BID_NODE_PATH } };
-
 int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
 {
 	struct inode *inode;
 
-	if (is_root(node)) {
-		*ret_inode = root;
+	/* no directory is above the root */
+	if (is_root(node) || bid_node_equal(node, &inodes->root.node)) {
+		*ret_inode = inodes->root;
 		return 0;
 	}
 	pthread_mutex_lock(&inodes->lock);
@@ -245,7 +245,7 @@ struct bid_inode *bid_inodes_find(struct bid_inodes *inodes, uint64_t number, st
 	const struct inode *inode;
 
 	if (number == BID_INODE_ROOT) {
-		*buffer = root;
+		*buffer = inodes->root;
 		return buffer;
 	}
 	pthread_mutex_lock(&inodes->lock);

@@ -38,8 +38,8 @@ uint64_t bid_inode_number(const struct bid_node *node);
  */
 void bid_inode_split(uint64_t number, enum bid_node_type *ret_type, enum bid_kind *ret_kind, unsigned *ret_fanout);
 
-/* Make a table with the root. -ENOMEM. */
-int bid_inodes_new(struct bid_inodes **ret_inodes);
+/* Make a table. Its root is the directory @root, relative to the store, or NULL for "". @root is borrowed. -ENOMEM. */
+int bid_inodes_new(const char *root, struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*

@@ -3,8 +3,12 @@
 #ifndef BID_FS_MOUNT_NAMES_H
 #define BID_FS_MOUNT_NAMES_H
 
+#include <string.h>
+
 #include "api/store.h"
 #include "vfs/node.h"
+
+#define BID_NAMES_DEBUG "usr/lib/debug" /* the debuggers' view: the root with "view=debug" */
 
 /* Names that do not depend on the store. */
 static const struct {
@@ -18,11 +22,11 @@ static const struct {
 	{ "", ".build-id", BID_NODE_LINKS, NULL },
 	{ "", ".bidfs", BID_NODE_META, NULL },
 	{ "", ".debug", BID_NODE_ALIAS, "." }, /* perf --symfs M looks in M/.debug */
-	{ "", "debug", BID_NODE_ALIAS, "usr/lib/debug" },
+	{ "", "debug", BID_NODE_ALIAS, BID_NAMES_DEBUG },
 	{ "", "usr", BID_NODE_PATH, "usr" },
 	{ "usr", "lib", BID_NODE_PATH, "usr/lib" },
-	{ "usr/lib", "debug", BID_NODE_PATH, "usr/lib/debug" },
-	{ "usr/lib/debug", ".build-id", BID_NODE_DEBUG, NULL },
+	{ "usr/lib", "debug", BID_NODE_PATH, BID_NAMES_DEBUG },
+	{ BID_NAMES_DEBUG, ".build-id", BID_NODE_DEBUG, NULL },
 };
 
 static const struct {
@@ -35,5 +39,13 @@ static const struct {
 };
 
 #define BID_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Is bid_names_fixed[@i] a name in the directory @path? With @debug_view the root is BID_NAMES_DEBUG, and ".bidfs" is in it. */
+static inline bool bid_names_is_in(size_t i, const char *path, bool debug_view)
+{
+	const char *parent = debug_view && bid_names_fixed[i].type == BID_NODE_META ? BID_NAMES_DEBUG : bid_names_fixed[i].parent;
+
+	return strcmp(parent, path) == 0;
+}
 
 #endif

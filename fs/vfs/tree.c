@@ -20,10 +20,10 @@ static int set_path(struct bid_node *node, const char *path, const char *name)
 	return asprintf(&node->path, "%s%s%s", path, *path ? "/" : "", name) < 0 ? -ENOMEM : 0;
 }
 
-static int lookup_fixed(const char *parent, const char *name, struct bid_node *child)
+static int lookup_fixed(const struct bid_tree *tree, const char *parent, const char *name, struct bid_node *child)
 {
 	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++) {
-		if (strcmp(bid_names_fixed[i].parent, parent) != 0 || strcmp(bid_names_fixed[i].name, name) != 0)
+		if (!bid_names_is_in(i, parent, tree->debug_view) || strcmp(bid_names_fixed[i].name, name) != 0)
 			continue;
 		child->type = bid_names_fixed[i].type;
 		return bid_names_fixed[i].path ? set_path(child, "", bid_names_fixed[i].path) : 0;
@@ -194,7 +194,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 
 	if (strcmp(parent, BID_KCORE_PATH) == 0)
 		return lookup_kcore(tree, name, child);
-	r = lookup_fixed(parent, name, child);
+	r = lookup_fixed(tree, parent, name, child);
 	if (r != -ENOENT)
 		return r;
 	r = set_path(child, parent, name);

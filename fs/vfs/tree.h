@@ -22,6 +22,7 @@ struct bid_tree {
 	struct bid_store *store; /* borrowed */
 	struct bid_whiteouts *probes, *links; /* names unlinked through the mount; borrowed; NULL for none */
 	struct bid_tmpfiles *tmpfiles; /* borrowed; NULL for none */
+	bool debug_view; /* the root is the directory "usr/lib/debug" */
 	bool any_id; /* there are servers, so that each id has a directory */
 	atomic_size_t listed; /* bytes of open listings: dir_handle.h */
 };

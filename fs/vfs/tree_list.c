@@ -53,10 +53,11 @@ static int emit_name(const struct tree_listing *listing, const char *name)
 	return r;
 }
 
-static bool is_fixed(const char *parent, const char *name)
+static bool is_fixed(const struct tree_listing *listing, const char *name)
 {
 	for (size_t i = 0; i < BID_COUNT(bid_names_fixed); i++)
-		if (strcmp(bid_names_fixed[i].parent, parent) == 0 && strcmp(bid_names_fixed[i].name, name) == 0)
+		if (bid_names_is_in(i, bid_node_path(listing->dir), listing->tree->debug_view) &&
+		    strcmp(bid_names_fixed[i].name, name) == 0)
 			return true;
 	return false;
 }
@@ -65,7 +66,7 @@ static int emit_entry(void *user, const char *name, enum bid_entry entry)
 {
 	const struct tree_listing *listing = user;
 
-	if (listing->dir->type == BID_NODE_PATH && is_fixed(bid_node_path(listing->dir), name))
+	if (listing->dir->type == BID_NODE_PATH && is_fixed(listing, name))
 		return 0;
 	return emit_name(listing, name);
 }
@@ -85,7 +86,7 @@ static int list_path(const struct tree_listing *listing)
 
 	if (listing->dir->type == BID_NODE_PATH)
 		for (size_t i = 0; i < BID_COUNT(bid_names_fixed) && r == 0; i++)
-			if (strcmp(bid_names_fixed[i].parent, path) == 0)
+			if (bid_names_is_in(i, path, listing->tree->debug_view))
 				r = emit_name(listing, bid_names_fixed[i].name);
 	if (r == 0)
 		r = bid_store_each_entry(listing->tree->store, path, emit_entry, (void *)listing);

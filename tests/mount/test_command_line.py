@@ -101,14 +101,28 @@ def test_fstab_line_mounts(helper, store, mountpoint, program, env, workdir):
     assert artifact(mountpoint, program).read_bytes() == program.path.read_bytes()
 
 
-def test_fstab_lines_bind_the_view_over_usr_lib_debug(helper, store, mountpoint, program, env, workdir):
-    """The lines of docs/TOOLS.md."""
-    lines = re.findall(r"^/.* 0$", (tools.ROOT / "docs/TOOLS.md").read_text(), re.MULTILINE)
+def test_fstab_line_mounts_the_view_on_usr_lib_debug(helper, store, program, env, workdir):
+    """The line of docs/TOOLS.md."""
+    line, = re.findall(r"^/.* 0$", (tools.ROOT / "docs/TOOLS.md").read_text(), re.MULTILINE)
     fstab = workdir / "fstab"
-    text = "".join(f"{line}\n" for line in lines)
-    fstab.write_text(text.replace("/var/lib/bidfs", str(store)).replace("/run/bidfs", str(mountpoint)))
+    fstab.write_text(line.replace("/var/lib/bidfs", str(store)) + "\n")
     found = f"/usr/lib/debug/.build-id/{program.id[:2]}/{program.id[2:]}"
-    isolated(f"mount -T {fstab} {mountpoint}; mount -T {fstab} /usr/lib/debug; cmp {found} {program.path}", env)
+    isolated(f"mount -T {fstab} /usr/lib/debug; cmp {found} {program.path}; umount /usr/lib/debug", env)
+
+
+def test_view_on_its_lower_store_shows_both_stores_by_id(store, mountpoint, program, env, workdir):
+    installed = programs.small(workdir / "installed")
+    where = mountpoint / ".build-id" / installed.id[:2] / f"{installed.id[2:]}.debug"
+    where.parent.mkdir(parents=True)
+    shutil.copyfile(installed.path, where)
+    tools.run(tools.MOUNT_BIDFS, "-o", f"view=debug,lower={mountpoint}", store, mountpoint, env=env)
+    assert sorted(os.listdir(mountpoint)) == [".bidfs", ".build-id"]
+    assert where.read_bytes() == installed.path.read_bytes()
+    assert (mountpoint / ".build-id" / program.id[:2] / program.id[2:]).read_bytes() == program.path.read_bytes()
+    assert (mountpoint / ".build-id/..").stat().st_ino == mountpoint.stat().st_ino
+    assert str(mountpoint) in tools.run(tools.BIDCTL, "status", env=env).stdout
+    tools.run(tools.BIDCTL, "umount", mountpoint, env=env)
+    assert where.exists() and not (mountpoint / ".bidfs").exists()
 
 
 def test_fake_option_mounts_nothing(store, mountpoint, env):

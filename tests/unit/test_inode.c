@@ -14,7 +14,7 @@
 
 static int begin(void **state)
 {
-	return bid_inodes_new((struct bid_inodes **)state);
+	return bid_inodes_new(NULL, (struct bid_inodes **)state);
 }
 
 static int end(void **state)
