@@ -2,6 +2,7 @@
 #include "fuse/passthrough.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
 #include <linux/capability.h>
@@ -17,6 +18,7 @@
 #include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/path.h"
 
 /* Linux 6.9; the headers may be older than libfuse */
 #ifndef FUSE_DEV_IOC_BACKING_OPEN
@@ -100,11 +102,17 @@ void bid_passthrough_set(struct fuse_file_info *fi, int id)
 int bid_passthrough_make_id(void *user, int fd)
 {
 	struct fuse_backing_map map = { .fd = fd };
+	char path[BID_FD_PATH_MAX];
 	struct bid_fs *fs = user;
+	bid_auto_fd int again = -1;
 	int id, error;
 
 	if (fs->mode != BID_MODE_PASSTHROUGH)
 		return -EOPNOTSUPP;
+	/* the kernel opens the file by the rules of the sandbox: with EIO if the file was moved out of the store */
+	again = open(bid_fd_path(fd, path), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (again < 0)
+		return -errno;
 	id = ioctl(fuse_session_fd(fs->session), FUSE_DEV_IOC_BACKING_OPEN, &map);
 	if (id > 0)
 		return id;

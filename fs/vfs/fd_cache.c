@@ -175,8 +175,8 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stat_data now;
+	int r = 0, id = 0;
 	bool same;
-	int r = 0;
 
 	/* a cache hit is this one system call */
 	if (fstat(file.fd, &file.st) < 0)
@@ -197,7 +197,14 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 		pthread_mutex_lock(&cache->lock);
 		fd->stat_data = now;
 		set_readers(&fd->file.st, &file.st);
+		/* the kernel may no longer open the file: the next handle needs another id */
+		if (!is_open(fd)) {
+			id = fd->id;
+			fd->id = 0;
+		}
 		pthread_mutex_unlock(&cache->lock);
+		if (id)
+			cache->ids->drop(cache->ids->user, id);
 	} else {
 		set_readers(&file.st, last);
 	}

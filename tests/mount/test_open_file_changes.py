@@ -186,10 +186,10 @@ def test_file_replaced_between_lookup_and_open_is_read_whole(mount, mode, clock,
 
 
 @every_mode
-@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
-def test_file_evicted_between_lookup_and_open_is_read(mount, mode, clock, faults, store, workdir, kept):
-    """The daemon has its descriptor, or downloads the file again."""
-    if mode == "no_open" and not kept:
+@pytest.mark.parametrize("state", ["kept", "opened", "dropped"])
+def test_file_moved_away_between_lookup_and_open_is_read(mount, mode, clock, faults, store, workdir, state):
+    """The daemon has its descriptor, or downloads the file again. The sandbox lets nobody open the file by its new name."""
+    if mode == "no_open" and state == "dropped":
         pytest.skip("without handles, an inode keeps its descriptor")
     program = programs.small(workdir / "app", 1)
     server = faults()
@@ -198,14 +198,16 @@ def test_file_evicted_between_lookup_and_open_is_read(mount, mode, clock, faults
     looked_up = os.open(mnt.artifact(program.id), os.O_PATH)
     assert server.count(program.id) == 1
     elf = next(store.glob(f"**/{program.id}/elf"))
-    if not kept:
+    if state == "opened":
+        assert mnt.artifact(program.id).read_bytes() == program.read()
+    if state == "dropped":
         drop_descriptor(mnt, clock, elf)
-    # the next file might get the inode of a removed one; the sandbox lets no file outside of the store be opened again
-    elf.rename(elf.with_name("evicted"))
+    # the next file might get the inode of a removed one
+    elf.rename(workdir / "evicted")
     with open(f"/proc/self/fd/{looked_up}", "rb") as file:
         assert file.read() == program.read()
         assert os.fstat(file.fileno()).st_size == len(program.read())
-    assert server.count(program.id) == (1 if kept else 2)
+    assert server.count(program.id) == (2 if state == "dropped" else 1)
     os.close(looked_up)
 
 
