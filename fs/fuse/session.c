@@ -167,7 +167,18 @@ static int run_loop(struct bid_fs *fs)
 	return r;
 }
 
-/* Start all threads, serve, and end them: all work after the fork. */
+/* Tell the process at the other end of the pipe @ready that the mount answers; in the foreground, print the mount point. */
+static void report_mount(const struct bid_options *options, int ready)
+{
+	if (options->foreground) {
+		printf("%s\n", options->mountpoint);
+		fflush(stdout);
+	} else if (write(ready, "1", 1) < 0) {
+		bid_debug("%s: cannot report to the process that started the mount", strerror(errno));
+	}
+}
+
+/* Start all threads, serve, and end them: all work after the fork. @ready is the pipe to the process that forked, or -1. */
 static int serve_mount(struct session *session, int ready)
 {
 	struct bid_fs *fs = &session->fs;
@@ -194,8 +205,7 @@ static int serve_mount(struct session *session, int ready)
 		fs->tree.any_id = bid_broker_has_servers(fs->broker) && bid_store_writable(fs->store);
 		if (bid_broker_has_servers(fs->broker) && !fs->tree.any_id)
 			bid_warning("the store '%s' is read-only: the daemon fetches nothing", bid_store_path(fs->store));
-		if (write(ready, "1", 1) < 0)
-			bid_debug("%s: cannot report to the process that started the mount", strerror(errno));
+		report_mount(fs->options, ready);
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);
@@ -273,31 +283,6 @@ static int serve_in_background(struct session *session)
 	_exit(status);
 }
 
-/* Serve from this process. A grandchild, which nobody reaps, prints the mount point when the mount answers. */
-static int serve_in_foreground(struct session *session)
-{
-	struct bid_fs *fs = &session->fs;
-	int ready[2];
-	pid_t pid;
-
-	if (pipe2(ready, O_CLOEXEC) < 0) {
-		bid_error("%s: cannot start", strerror(errno));
-		return BID_EXIT_SYSTEM;
-	}
-	pid = fork();
-	if (pid == 0) {
-		close(ready[1]);
-		close(fuse_session_fd(fs->session));
-		_exit(fork() == 0 ? wait_for_mount(ready[0], fs->options->mountpoint) : 0);
-	}
-	close(ready[0]);
-	if (pid < 0)
-		bid_warning("%s: cannot print the mount point", strerror(errno));
-	else
-		waitpid(pid, NULL, 0);
-	return serve_mount(session, ready[1]);
-}
-
 static int mount_and_serve(struct session *session, struct fuse_args *args)
 {
 	struct bid_fs *fs = &session->fs;
@@ -311,7 +296,7 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	}
 	if (fuse_set_signal_handlers(fs->session) == 0) {
 		if (fuse_session_mount(fs->session, fs->options->mountpoint) == 0) {
-			status = fs->options->foreground ? serve_in_foreground(session) : serve_in_background(session);
+			status = fs->options->foreground ? serve_mount(session, -1) : serve_in_background(session);
 			if (!session->helper)
 				fuse_session_unmount(fs->session);
 		} else {
