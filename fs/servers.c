@@ -54,15 +54,11 @@ static void warn_of_no_tree(const char *url)
 /* DEBUGINFOD_URLS=file://M is for other programs. The daemon would wait for itself. */
 static bool is_this_mount(const char *url, const char *mountpoint)
 {
-	static const char scheme[] = "file://", host[] = "localhost";
+	bid_auto_free char *path = NULL;
 	size_t len = strlen(mountpoint);
 
-	if (strncasecmp(url, scheme, strlen(scheme)) != 0)
-		return false;
-	url += strlen(scheme);
-	if (strncasecmp(url, host, strlen(host)) == 0)
-		url += strlen(host);
-	return strncmp(url, mountpoint, len) == 0 && (url[len] == '/' || url[len] == '\0');
+	return bid_fetch_url_tree(url, &path) == 0 && strncmp(path, mountpoint, len) == 0 &&
+	       (path[len] == '/' || path[len] == '\0');
 }
 
 /* The device of this mount under any name; 0 if unknown. Sends no request, because the mount does not answer yet. */
@@ -81,7 +77,7 @@ static int add_server(struct bid_servers *servers, struct bid_broker *broker, co
 	struct bid_server *server;
 	int r;
 
-	if (is_this_mount(shown ? shown : url, servers->options->mountpoint)) {
+	if (is_this_mount(url, servers->options->mountpoint)) {
 		bid_warning("the server '%s' is this mount itself: bidfs ignores it", shown ? shown : "");
 		return 0;
 	}
