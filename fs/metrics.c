@@ -52,12 +52,6 @@ static void write_bytes(FILE *out, const struct bid_server_stats *stats)
 	fprintf(out, "} %llu\n", (unsigned long long)stats->bytes);
 }
 
-static void write_breaker_refusals(FILE *out, const struct bid_server_stats *stats)
-{
-	begin_sample(out, "server_breaker_refusals_total", stats);
-	fprintf(out, "} %llu\n", (unsigned long long)stats->health.refused);
-}
-
 static void write_breaker(FILE *out, const struct bid_server_stats *stats)
 {
 	begin_sample(out, "server_breaker_open", stats);
@@ -82,8 +76,6 @@ static void write_server_metrics(FILE *out, struct bid_broker *broker)
 	} metrics[] = {
 		{ "server_responses_total", "counter", "Responses of a server, by outcome.", write_responses },
 		{ "server_bytes_total", "counter", "Bytes received from a server.", write_bytes },
-		{ "server_breaker_refusals_total", "counter", "Requests refused by the circuit breaker of a server.",
-		  write_breaker_refusals },
 		{ "server_latency_seconds", "gauge", "Time to the headers of a response, moving average.", write_latency },
 		{ "server_breaker_open", "gauge", "Circuit breaker of a server: 1 is open or half-open.", write_breaker },
 	};

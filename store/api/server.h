@@ -104,7 +104,6 @@ struct bid_server_health {
 	unsigned failures; /* in a row, up to now */
 	unsigned next_probe_s; /* while open: seconds until the next probe request */
 	unsigned latency_ms; /* moving average from the request to the header of the response; 0 without a response */
-	uint64_t refused; /* requests ended by the breaker */
 	const char *protocol; /* protocol of the last response, "HTTP/2"; static; NULL if unknown */
 	char last_failure[128]; /* the last failure; "" if none */
 };

@@ -126,7 +126,6 @@ static void server_health(struct bid_server *server, struct bid_server_health *r
 		.failures = breaker->failures,
 		.next_probe_s = bid_breaker_remaining_s(breaker, now),
 		.latency_ms = http->latency_ms,
-		.refused = http->refused,
 		.protocol = http->protocol,
 	};
 	snprintf(ret_health->last_failure, sizeof(ret_health->last_failure), "%s", breaker->last_failure);

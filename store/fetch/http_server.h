@@ -35,7 +35,6 @@ struct bid_http_server {
 	struct bid_breaker breaker; /* under fetch->lock */
 
 	/* written by the network thread under fetch->lock, read by it without */
-	uint64_t refused; /* requests that the breaker refused */
 	unsigned latency_ms; /* moving average; 0 before the first response */
 	const char *protocol; /* HTTP version of the last response; NULL before the first */
 

@@ -12,7 +12,6 @@ bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer
 	pthread_mutex_lock(&server->fetch->lock);
 	refused = breaker->open && (breaker->probing || now < breaker->until);
 	if (refused) {
-		server->refused++;
 		*result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_UNREACHABLE };
 		bid_breaker_describe(breaker, result->text, sizeof(result->text));
 	}
