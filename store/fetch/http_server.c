@@ -24,7 +24,7 @@ static void queue_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	pthread_mutex_lock(&fetch->lock);
 	transfer->server->live++;
 	TAILQ_INSERT_TAIL(&fetch->live, transfer, live);
-	TAILQ_INSERT_TAIL(&fetch->arrivals, transfer, queue);
+	bid_transfer_order(transfer, BID_TRANSFER_START);
 	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
 }
@@ -35,13 +35,9 @@ static void set_order(struct bid_http_server *http, const void *user, enum bid_t
 	struct bid_transfer *transfer;
 
 	/* an ended transfer may have had the same @user */
-	for (transfer = TAILQ_FIRST(&http->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->server != http || (user && transfer->user != user))
-			continue;
-		if (transfer->order < order)
-			transfer->order = order;
-		http->fetch->ordered = true;
-	}
+	for (transfer = TAILQ_FIRST(&http->fetch->live); transfer; transfer = TAILQ_NEXT(transfer, live))
+		if (transfer->server == http && (!user || transfer->user == user))
+			bid_transfer_order(transfer, order);
 }
 
 /* Set the order of the transfer of @user. */

@@ -63,6 +63,8 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	report_result(transfer);
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
+	if (transfer->order != BID_TRANSFER_NO_ORDER)
+		TAILQ_REMOVE(&fetch->orders, transfer, ordered);
 	last = --server->live == 0;
 	if (last) {
 		bid_timer_disarm(&server->alarm);
@@ -284,7 +286,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 
 	if (transfer->state == BID_TRANSFER_QUEUED) {
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
-	} else {
+	} else if (transfer->state != BID_TRANSFER_ARRIVED) {
 		TAILQ_REMOVE(&fetch->active, transfer, queue);
 		server->running--;
 	}
@@ -293,46 +295,6 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
-}
-
-/* Take the next order of a transfer. Returns NULL without one. */
-static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfer_order *ret_order)
-{
-	struct bid_transfer *transfer = NULL;
-	bool arrived = false;
-
-	pthread_mutex_lock(&fetch->lock);
-	if (fetch->ordered)
-		transfer = TAILQ_FIRST(&fetch->live);
-	for (; transfer; transfer = TAILQ_NEXT(transfer, live)) {
-		if (transfer->order == BID_TRANSFER_NO_ORDER)
-			continue;
-		if (transfer->state != BID_TRANSFER_ARRIVED)
-			break;
-		/* arrived after take_arrivals(); the next round handles it */
-		arrived = true;
-	}
-	if (transfer) {
-		*ret_order = transfer->order;
-		transfer->order = BID_TRANSFER_NO_ORDER;
-	} else {
-		fetch->ordered = arrived;
-	}
-	pthread_mutex_unlock(&fetch->lock);
-	return transfer;
-}
-
-static void carry_out_orders(struct bid_fetch *fetch)
-{
-	enum bid_transfer_order order;
-	struct bid_transfer *transfer;
-
-	while ((transfer = take_order(fetch, &order))) {
-		if (order == BID_TRANSFER_RESUME)
-			resume_body(fetch, transfer);
-		else
-			cancel_transfer(fetch, transfer);
-	}
 }
 
 /* Handle the transfers that libcurl has ended. */
@@ -417,26 +379,43 @@ static void expire_deadlines(struct bid_fetch *fetch, int64_t now)
 	}
 }
 
-/* Queue the transfers started by other threads. Returns false if the thread has to stop. */
-static bool take_arrivals(struct bid_fetch *fetch)
+static void queue_transfer(struct bid_transfer *transfer)
 {
-	struct bid_transfer_list arrivals = TAILQ_HEAD_INITIALIZER(arrivals);
+	TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
+	transfer->state = BID_TRANSFER_QUEUED;
+	transfer->deadline = (struct bid_timer){ .expire = expire_transfer, .user = transfer };
+	dispatch_queue(transfer->server);
+}
+
+/* Take the next order. Returns its transfer, or NULL without one. */
+static struct bid_transfer *take_order(struct bid_fetch *fetch, enum bid_transfer_order *ret_order)
+{
 	struct bid_transfer *transfer;
-	bool stopping;
 
 	pthread_mutex_lock(&fetch->lock);
-	TAILQ_CONCAT(&arrivals, &fetch->arrivals, queue);
-	stopping = fetch->stopping;
-	pthread_mutex_unlock(&fetch->lock);
-
-	while ((transfer = TAILQ_FIRST(&arrivals))) {
-		TAILQ_REMOVE(&arrivals, transfer, queue);
-		TAILQ_INSERT_TAIL(&transfer->server->waiting, transfer, queue);
-		transfer->state = BID_TRANSFER_QUEUED;
-		transfer->deadline = (struct bid_timer){ .expire = expire_transfer, .user = transfer };
-		dispatch_queue(transfer->server);
+	transfer = TAILQ_FIRST(&fetch->orders);
+	if (transfer) {
+		TAILQ_REMOVE(&fetch->orders, transfer, ordered);
+		*ret_order = transfer->order;
+		transfer->order = BID_TRANSFER_NO_ORDER;
 	}
-	return !stopping;
+	pthread_mutex_unlock(&fetch->lock);
+	return transfer;
+}
+
+static void carry_out_orders(struct bid_fetch *fetch)
+{
+	enum bid_transfer_order order;
+	struct bid_transfer *transfer;
+
+	while ((transfer = take_order(fetch, &order))) {
+		if (order == BID_TRANSFER_CANCEL)
+			cancel_transfer(fetch, transfer);
+		else if (order == BID_TRANSFER_RESUME)
+			resume_body(fetch, transfer);
+		else
+			queue_transfer(transfer);
+	}
 }
 
 /* Run the network thread of @argument, a struct bid_fetch, until fetch->stopping. */
@@ -445,7 +424,7 @@ static void *run_network(void *argument)
 	struct bid_fetch *fetch = argument;
 	int running;
 
-	while (take_arrivals(fetch)) {
+	while (!fetch->stopping) {
 		int64_t now;
 
 		carry_out_orders(fetch);
@@ -533,7 +512,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	fetch->seed = (unsigned)bid_clock_ms() ^ (unsigned)getpid();
 	pthread_mutex_init(&fetch->lock, NULL);
 	pthread_cond_init(&fetch->drained, NULL);
-	TAILQ_INIT(&fetch->arrivals);
+	TAILQ_INIT(&fetch->orders);
 	TAILQ_INIT(&fetch->live);
 	TAILQ_INIT(&fetch->active);
 
@@ -552,9 +531,7 @@ void bid_fetch_free(struct bid_fetch *fetch)
 {
 	if (!fetch)
 		return;
-	pthread_mutex_lock(&fetch->lock);
 	fetch->stopping = true;
-	pthread_mutex_unlock(&fetch->lock);
 	curl_multi_wakeup(fetch->multi);
 	pthread_join(fetch->thread, NULL);
 	release_fetch(fetch);

@@ -13,6 +13,7 @@
 #define BID_FETCH_NETWORK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "fetch/http_server.h"
@@ -27,10 +28,9 @@ struct bid_fetch {
 
 	pthread_mutex_t lock;
 	pthread_cond_t drained; /* a server's `live` became 0 */
-	struct bid_transfer_list arrivals; /* started, but unknown to the network thread; under the lock */
+	struct bid_transfer_list orders; /* transfers with an order; under the lock */
 	struct bid_transfer_list live; /* all, in the order of start(); under the lock */
-	bool ordered; /* some transfer has an order; under the lock */
-	bool stopping; /* under the lock */
+	atomic_bool stopping;
 
 	struct bid_transfer_list active; /* with a request, or between two requests; of the network thread */
 	struct bid_timers timers; /* deadlines of transfers, and alarms of servers; of the network thread */
@@ -47,6 +47,15 @@ static inline const struct bid_fetch_config *bid_transfer_config(const struct bi
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
+}
+
+/* Give @transfer an @order, unless it has a greater one. Under the lock; the network thread is to be woken. */
+static inline void bid_transfer_order(struct bid_transfer *transfer, enum bid_transfer_order order)
+{
+	if (transfer->order == BID_TRANSFER_NO_ORDER)
+		TAILQ_INSERT_TAIL(&transfer->server->fetch->orders, transfer, ordered);
+	if (transfer->order < order)
+		transfer->order = order;
 }
 
 /* config.c */

@@ -29,7 +29,7 @@ struct bid_http_server;
 
 /* State of a transfer. It determines the queue. */
 enum bid_transfer_state {
-	BID_TRANSFER_ARRIVED = 0, /* in fetch->arrivals: unknown to the network thread */
+	BID_TRANSFER_ARRIVED = 0, /* in no queue: unknown to the network thread */
 	BID_TRANSFER_QUEUED, /* in server->waiting: no request yet */
 	/* in fetch->active */
 	BID_TRANSFER_CONNECTING, /* from the name to the end of the TLS handshake */
@@ -42,6 +42,7 @@ enum bid_transfer_state {
 /* Order of another thread to the network thread. A greater one replaces a lesser one. */
 enum bid_transfer_order {
 	BID_TRANSFER_NO_ORDER = 0,
+	BID_TRANSFER_START,
 	BID_TRANSFER_RESUME,
 	BID_TRANSFER_CANCEL,
 };
@@ -69,6 +70,7 @@ struct bid_resume {
 
 struct bid_transfer {
 	TAILQ_ENTRY(bid_transfer) live; /* under fetch->lock */
+	TAILQ_ENTRY(bid_transfer) ordered; /* in fetch->orders, with an order; under fetch->lock */
 	TAILQ_ENTRY(bid_transfer) queue;
 	enum bid_transfer_state state; /* for the network thread, from QUEUED on */
 	enum bid_transfer_order order; /* pending order; under fetch->lock */
