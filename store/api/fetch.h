@@ -30,8 +30,7 @@ struct bid_fetch_config {
 	unsigned first_contact_ms;
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
-	/* Parallel transfers per server; 0 means 8. Transfers of more than three seconds do not count, up to 16 times the limit. */
-	unsigned parallel;
+	unsigned parallel; /* transfers of a server; 0 means 32 */
 	unsigned max_time_ms; /* for one artifact with all attempts, without the time in the queue; 0 means no limit */
 	uint64_t max_size; /* the receiver's limit for one artifact, to tell the server; 0 means no limit */
 	const char *const *links; /* where links of file:// trees may lead, as for bid_store_allow_links(), or NULL; borrowed */

@@ -25,7 +25,7 @@
 #define FIRST_CONTACT_MS 10000 /* the default wait of a reader */
 #define ANSWER_MS	 90000 /* as libdebuginfod */
 #define STALL_MS	 5000
-#define PARALLEL	 8
+#define PARALLEL	 32 /* files that the server unpacks first take long, and others should not wait for them */
 #define RETRIES		 2 /* as libdebuginfod */
 #define RETRIES_MAX	 10
 #define TIMEOUT_MAX_S	 3600 /* limit, because a file system must not wait for ever */

@@ -45,7 +45,7 @@ struct bid_http_server {
 	int64_t responded_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */
 	int64_t backoff_until; /* end of a short Retry-After */
-	struct bid_timer alarm; /* another look at the queue, if no other event comes first */
+	struct bid_timer alarm; /* another look at the queue, after backoff_until */
 };
 
 /* Is the breaker open, or its probe in flight? Then sets the result of @transfer, and returns true. */

@@ -22,8 +22,6 @@
 #define PROGRESS_ATTEMPTS 64
 #define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
 #define TREE_SOCKETS_MAX  256 /* the ready ones of others wait for the next wake-up */
-#define LONG_MS		  3000 /* an older request does not count against `parallel` */
-#define MOST_TIMES	  16 /* limit of a server's requests, in multiples of `parallel` */
 
 /* Report the result of @transfer to its receiver. */
 static void report_result(struct bid_transfer *transfer)
@@ -76,37 +74,6 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	return !last;
 }
 
-/* Returns the time until which @transfer counts against the limit: an unknown end while it connects or backs off. */
-static int64_t counts_until(const struct bid_transfer *transfer, int64_t now)
-{
-	bool sent = transfer->state >= BID_TRANSFER_WAITING && transfer->state <= BID_TRANSFER_BODY;
-
-	return (sent ? transfer->sent_at : now) + LONG_MS;
-}
-
-/*
- * Returns the earliest time of the next request to @server: @now or before for at once, INT64_MAX for the end of another request. A
- * small file waits neither for large ones nor for files that the server unpacks first.
- */
-static int64_t next_request_at(const struct bid_http_server *server, int64_t now)
-{
-	unsigned parallel = server->fetch->config.parallel, n = 0;
-	const struct bid_transfer *transfer;
-	int64_t next = INT64_MAX;
-
-	if (server->running >= parallel * MOST_TIMES)
-		return INT64_MAX;
-	for (transfer = TAILQ_FIRST(&server->fetch->active); transfer; transfer = TAILQ_NEXT(transfer, queue)) {
-		int64_t until = counts_until(transfer, now);
-
-		if (transfer->server != server || until <= now)
-			continue;
-		n++;
-		next = until < next ? until : next;
-	}
-	return n < parallel ? server->backoff_until : next;
-}
-
 static void begin_transfer(struct bid_transfer *transfer)
 {
 	struct bid_http_server *server = transfer->server;
@@ -119,7 +86,7 @@ static void begin_transfer(struct bid_transfer *transfer)
 	bid_transfer_begin(transfer);
 }
 
-/* Begin or refuse the queued transfers of a server. Set an alarm for the first remaining one. */
+/* Begin or refuse the queued transfers of a server, up to its limit or its Retry-After. */
 static void dispatch_queue(void *user)
 {
 	struct bid_http_server *server = user;
@@ -130,10 +97,11 @@ static void dispatch_queue(void *user)
 	server->alarm = (struct bid_timer){ .expire = dispatch_queue, .user = server };
 	while ((transfer = TAILQ_FIRST(&server->waiting))) {
 		bool refused = bid_http_server_refuses(server, transfer, now);
-		int64_t at = refused ? now : next_request_at(server, now);
 
-		if (at > now) {
-			bid_timer_arm(&server->fetch->timers, &server->alarm, at);
+		if (!refused && server->running >= server->fetch->config.parallel)
+			return;
+		if (!refused && server->backoff_until > now) {
+			bid_timer_arm(&server->fetch->timers, &server->alarm, server->backoff_until);
 			return;
 		}
 		TAILQ_REMOVE(&server->waiting, transfer, queue);

@@ -31,7 +31,7 @@ import figures  # noqa: E402  a module beside this program
 HERD_MB = 50
 LARGE_MB, MANY_MISSES, LARGE_ROUNDS = 500, 1000, 3
 DELAY_MS = 20
-AT_ONCE = 8  # parallel transfers from one server, by bidfs and by curl
+AT_ONCE = 8  # parallel transfers by curl
 ONE_BY_ONE = 100  # most misses that curl fetches one by one
 
 
