@@ -24,8 +24,7 @@ struct fuse_session;
 
 /* How readers get data. */
 enum bid_mode {
-	BID_MODE_UNDECIDED = 0,
-	BID_MODE_PASSTHROUGH, /* the kernel reads opened files from the store */
+	BID_MODE_PASSTHROUGH = 0, /* the kernel reads opened files from the store */
 	BID_MODE_SERVER, /* the daemon reads opened files */
 	BID_MODE_NO_OPEN, /* a read-only mount: the kernel opens without a request, and keeps pages */
 };
@@ -62,7 +61,7 @@ struct bid_fs {
 /* Seconds for which the kernel caches names and attributes of the mount itself. */
 #define BID_TTL_MOUNT 86400.0
 
-/* "passthrough", "server", "no_open" and so on. Static. fuse/init.c */
+/* "passthrough", "server" or "no_open". Static. fuse/init.c */
 const char *bid_mode_name(enum bid_mode mode);
 
 /* Narrow the mode of @st, of a file of a store, to its owner and root if other users cannot reach the store. */

@@ -33,16 +33,13 @@ static void refuse_capability(struct fuse_conn_info *conn, unsigned capability)
 
 const char *bid_mode_name(enum bid_mode mode)
 {
-	switch (mode) {
-	case BID_MODE_PASSTHROUGH:
-		return "passthrough";
-	case BID_MODE_SERVER:
-		return "server";
-	case BID_MODE_NO_OPEN:
-		return "no_open";
-	default:
-		return "starting";
-	}
+	static const char *const names[] = {
+		[BID_MODE_PASSTHROUGH] = "passthrough",
+		[BID_MODE_SERVER] = "server",
+		[BID_MODE_NO_OPEN] = "no_open",
+	};
+
+	return names[mode];
 }
 
 /* Request passthrough. Returns the obstacle, or NULL. */
