@@ -450,7 +450,8 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 			options->fake = true;
 			break;
 		case 'v':
-			options->verbose = true;
+			if (options->log_level < BID_LOG_INFO)
+				options->log_level = BID_LOG_INFO;
 			break;
 		case 'n':
 		case 's':
@@ -471,8 +472,6 @@ enum bid_parse bid_options_parse(int argc, char **argv, struct bid_options *opti
 			return BID_PARSE_USAGE;
 		}
 	}
-	if (options->verbose && options->log_level < BID_LOG_INFO)
-		options->log_level = BID_LOG_INFO;
 	if (set_operands(options, argv + optind, argc - optind) < 0 || imply_cache(options) < 0)
 		return BID_PARSE_USAGE;
 	return BID_PARSE_MOUNT;

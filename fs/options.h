@@ -29,7 +29,6 @@ struct bid_options {
 	bool store_named; /* STORE is an argument, not the default */
 	char mountpoint[PATH_MAX];
 	bool fake; /* -f: check, but do not mount */
-	bool verbose;
 	bool foreground;
 	bool allow_other;
 	bool nonempty;
