@@ -2,7 +2,6 @@
 /* mount.bidfs: the mount helper and the daemon of the file system. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,28 +48,6 @@ static void check_closed(const char *path, struct bid_options *options)
 	}
 	options->closed = true;
 	bid_warning("'%s' is closed to other users: with 'allow_other' they see names, but read no files", path);
-}
-
-/* Check the directory in which a mount would make the store. */
-static int check_parent(const char *path)
-{
-	char parent[PATH_MAX];
-
-	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
-	if (faccessat(AT_FDCWD, *parent ? parent : "/", W_OK | X_OK, AT_EACCESS) == 0)
-		return 0;
-	bid_store_refused(-errno, path);
-	return -errno;
-}
-
-/* Check a lower store for a store that does not exist yet. */
-static int check_lower(const char *path)
-{
-	struct bid_store *store = NULL;
-	int r = bid_store_open(path, 0, &store);
-
-	bid_store_free(store);
-	return r;
 }
 
 /* Does the directory @path look like a lower store? An empty one may become one. */
@@ -122,12 +99,10 @@ static void report_lower(const char *name, const char *path)
 			    name);
 }
 
-/* Add the lower stores to @store, or check them if it is NULL. */
 static int add_lowers(struct bid_store *store, struct bid_options *options)
 {
-	if (store)
-		bid_store_allow_links(store, (const char *const *)options->links);
-	if (store && options->require_signed)
+	bid_store_allow_links(store, (const char *const *)options->links);
+	if (options->require_signed)
 		bid_store_require_signed(store);
 	for (char **lowers = options->lowers; lowers && *lowers; lowers++) {
 		char path[PATH_MAX];
@@ -141,7 +116,7 @@ static int add_lowers(struct bid_store *store, struct bid_options *options)
 			return -EINVAL;
 		}
 		if (r > 0)
-			r = store ? bid_store_add_lower(store, path) : check_lower(path);
+			r = bid_store_add_lower(store, path);
 		if (r < 0) {
 			bid_error("%s: cannot use the lower store '%s' - name a directory that you may read", strerror(-r),
 				  *lowers);
@@ -166,22 +141,29 @@ static int check_passthrough(const struct bid_options *options)
 	return obstacle ? -EOPNOTSUPP : 0;
 }
 
+/* Check all but the store, whose path is @store. */
+static int check_mount(struct bid_options *options, const char *store)
+{
+	int r = bid_mountpoint_check(options->mountpoint, store, options->nonempty, options->mountpoint);
+
+	if (r == 0)
+		r = bid_mountpoint_device();
+	return r == 0 ? check_passthrough(options) : r;
+}
+
 static int mount_store(struct bid_options *options)
 {
 	unsigned flags = options->fake ? 0 : BID_STORE_WRITE | (options->store_named ? 0 : BID_STORE_CREATE);
-	bool unmade = options->fake && !options->store_named && access(options->store, F_OK) < 0 && errno == ENOENT;
-	struct bid_store *store = NULL;
-	const char *path;
+	struct bid_store *store;
 	int status;
 
-	if ((unmade ? check_parent(options->store) : open_store(options->store, flags, &store)) < 0)
+	/* a mount makes the default store */
+	if (options->fake && !options->store_named && access(options->store, F_OK) < 0 && errno == ENOENT)
+		return check_mount(options, options->store) < 0 ? BID_EXIT_MOUNT : BID_EXIT_OK;
+	if (open_store(options->store, flags, &store) < 0)
 		return BID_EXIT_MOUNT;
-	path = store ? bid_store_path(store) : options->store;
-	if (store)
-		check_closed(path, options);
-	if (add_lowers(store, options) < 0 ||
-	    bid_mountpoint_check(options->mountpoint, path, options->nonempty, options->mountpoint) < 0 ||
-	    bid_mountpoint_device() < 0 || check_passthrough(options) < 0)
+	check_closed(bid_store_path(store), options);
+	if (add_lowers(store, options) < 0 || check_mount(options, bid_store_path(store)) < 0)
 		status = BID_EXIT_MOUNT;
 	else if (options->fake)
 		status = BID_EXIT_OK;
