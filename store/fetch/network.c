@@ -151,7 +151,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		transfer->counted = 1;
 	bid_transfer_plan_resume(transfer);
 	/* a probe is one request, without a retry */
-	if (transfer->result.retry == BID_RETRY_NEVER || transfer->probe || transfer->counted > fetch->config.retries)
+	if (!transfer->result.retry || transfer->probe || transfer->counted > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -186,12 +186,6 @@ static void end_request(struct bid_fetch *fetch, struct bid_transfer *transfer)
 
 	transfer->retry_after_s = result->health == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
-	if (result->retry == BID_RETRY_AT_ONCE) {
-		transfer->counted--;
-		memcpy(transfer->before, result->text, sizeof(transfer->before));
-		bid_transfer_begin(transfer);
-		return;
-	}
 	if (plan_retry(fetch, transfer))
 		return;
 	bid_http_server_note_end(server, transfer, bid_clock_ms());

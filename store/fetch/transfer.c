@@ -23,8 +23,7 @@
 #define SLOWEST		   1024L /* bytes of a body a second */
 #define CONNECT_GRACE_MS   250 /* lets libcurl's timer, with its better message, end first */
 #define ERROR_BODY_MAX	   (16 * 1024) /* limit; reading less would cost the connection */
-#define KEPT_MS		   1000 /* a response on a reused connection is late after this time, */
-#define KEPT_TIMES	   4 /* or after so many times the latency of the server if longer */
+#define IDLE_MAX_S	   30L /* a connection idle for longer may have been dropped, for example by a firewall */
 #define REDIRECTS_MAX	   5L
 #define RETRY_AFTER_SANE_S 86400 /* a longer Retry-After counts as this */
 
@@ -40,14 +39,6 @@ static void begin_connect(struct bid_transfer *transfer)
 	transfer->state = BID_TRANSFER_CONNECTING;
 	transfer->peer[0] = '\0';
 	bid_transfer_set_deadline(transfer, bid_clock_ms() + bid_transfer_config(transfer)->connect_ms + CONNECT_GRACE_MS);
-}
-
-/* Is the request on a connection of an earlier one? */
-static bool is_reused(const struct bid_transfer *transfer)
-{
-	long connects = 1;
-
-	return curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connects) == CURLE_OK && connects == 0;
 }
 
 /* Returns the health signal of a request without a complete response. */
@@ -82,7 +73,7 @@ __attribute__((format(printf, 4, 5))) static void classify(struct bid_transfer *
 	va_list arguments;
 
 	result->outcome = outcome;
-	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
+	result->retry = retry;
 	result->health = health_of(transfer, outcome);
 	va_start(arguments, format);
 	vsnprintf(result->text, sizeof(result->text), format, arguments);
@@ -101,7 +92,6 @@ static bool is_server_error(const struct bid_transfer *transfer)
 static void classify_status(struct bid_transfer *transfer)
 {
 	struct bid_transfer_result *result = &transfer->result;
-	bool retry;
 
 	/* the file has changed: request the whole */
 	if (transfer->resume.offset && transfer->response.status == 416) {
@@ -109,8 +99,7 @@ static void classify_status(struct bid_transfer *transfer)
 		return;
 	}
 	result->health = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
-	result->outcome = bid_response_outcome(&transfer->response, &retry);
-	result->retry = retry ? BID_RETRY_LATER : BID_RETRY_NEVER;
+	result->outcome = bid_response_outcome(&transfer->response, &result->retry);
 	/* without X-DEBUGINFOD-MAXSIZE the status means something else (RFC 9110, 15.5.7) */
 	if (result->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
 		result->outcome = BID_OUTCOME_REFUSED;
@@ -308,15 +297,6 @@ void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code)
 		classify_code(transfer, code);
 }
 
-/* Classify a late response on a reused connection, which a firewall may have dropped. */
-static void classify_dead_connection(struct bid_transfer *transfer)
-{
-	classify(transfer, BID_OUTCOME_UNREACHABLE, true, "no response within %g s on a connection that was kept",
-		 (double)(transfer->deadline.at_ms - transfer->sent_at) / 1000);
-	transfer->result.health = BID_HEALTH_NONE;
-	transfer->result.retry = BID_RETRY_AT_ONCE;
-}
-
 /* Classify a late response. The breaker counts it, and the transfer continues up to answer_ms. */
 static void classify_late(struct bid_transfer *transfer, int64_t now)
 {
@@ -365,10 +345,7 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
 		break;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
-		if (is_reused(transfer))
-			classify_dead_connection(transfer);
-		else
-			classify_late(transfer, now);
+		classify_late(transfer, now);
 		break;
 	case BID_TRANSFER_BODY:
 		classify_stalled_body(transfer);
@@ -376,22 +353,6 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
 	default:
 		break;
 	}
-}
-
-/*
- * Returns the time after which a response is late. A reused connection may be dead, and has a second or a few times the server's
- * latency.
- */
-static int64_t response_limit_ms(const struct bid_transfer *transfer)
-{
-	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	int64_t kept = (int64_t)transfer->server->latency_ms * KEPT_TIMES;
-
-	if (!is_reused(transfer))
-		return transfer->server->responded_at > 0 ? config->first_byte_ms : config->first_contact_ms;
-	if (kept < KEPT_MS)
-		kept = KEPT_MS;
-	return kept < config->first_byte_ms ? kept : config->first_byte_ms;
 }
 
 /* Make the header of a request, with the secret lines for @home, the server itself, alone. */
@@ -444,9 +405,12 @@ static int set_headers(struct bid_transfer *transfer)
 /* Wait for the response to a request. */
 static void await_response(struct bid_transfer *transfer)
 {
+	const struct bid_fetch_config *config = bid_transfer_config(transfer);
+	bool known = transfer->server->responded_at > 0;
+
 	transfer->state = BID_TRANSFER_WAITING;
 	transfer->sent_at = bid_clock_ms();
-	bid_transfer_set_deadline(transfer, transfer->sent_at + response_limit_ms(transfer));
+	bid_transfer_set_deadline(transfer, transfer->sent_at + (known ? config->first_byte_ms : config->first_contact_ms));
 }
 
 /* Called before each request, also before that to the target of a redirect. */
@@ -741,6 +705,7 @@ static int set_options(struct bid_transfer *transfer)
 	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_MAX_S) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024) != CURLE_OK;
 	failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "bidfs/" BID_VERSION " (debuginfod client)") != CURLE_OK;

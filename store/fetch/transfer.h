@@ -47,16 +47,10 @@ enum bid_transfer_order {
 	BID_TRANSFER_CANCEL,
 };
 
-enum bid_retry {
-	BID_RETRY_NEVER = 0,
-	BID_RETRY_LATER, /* after a backoff; counted */
-	BID_RETRY_AT_ONCE, /* the connection may be dead; not counted */
-};
-
 /* Result of a request. */
 struct bid_transfer_result {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the request runs */
-	enum bid_retry retry;
+	bool retry; /* after a backoff */
 	enum bid_health health; /* health signal of the server */
 	char text[256];
 };
@@ -85,7 +79,7 @@ struct bid_transfer {
 	struct curl_slist *headers; /* headers of the current request */
 	int fd; /* socket of a file:// tree, else -1 */
 	char curl_error[CURL_ERROR_SIZE]; /* CURLOPT_ERRORBUFFER */
-	unsigned counted; /* requests that count against `retries`; not with progress, not on a dead connection */
+	unsigned counted; /* requests that count against `retries`; not with progress */
 	unsigned requests; /* all, with those of retries */
 	char before[256]; /* text of the last failed request before the current one; or "" */
 	bool probe; /* probe of the server's breaker */

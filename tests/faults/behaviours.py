@@ -28,7 +28,6 @@
   hang-up                   FIN instead of an answer
   stall:N                   N bytes, then nothing, until /control/release
   stall-headers             nothing at all, until /control/release
-  once-each                 the file for the first request of each connection; stall-headers for the others
   slow:RATE                 the file at RATE bytes a second
   slow-headers:SECONDS      a header line every SECONDS, for ever
   delay:SECONDS             the file, after SECONDS
@@ -279,13 +278,6 @@ def stall_headers(handler, arg):
     handler.stall()
 
 
-def once_each(handler, arg):
-    if handler.answered:
-        handler.stall()
-    else:
-        ok(handler, arg)
-
-
 @with_artifact
 def slow(handler, arg, data):
     rate = float(arg)
@@ -534,7 +526,6 @@ BEHAVIOURS = {
     "reset-headers": (reset_headers, False),
     "hang-up": (hang_up, False),
     "stall": (stall, True),
-    "once-each": (once_each, False),
     "stall-headers": (stall_headers, False),
     "slow": (slow, True),
     "slow-headers": (slow_headers, True),

@@ -97,7 +97,6 @@ class Handler(BaseHTTPRequestHandler):
         if isinstance(self.request, ssl.SSLSocket):
             self.request.do_handshake()
         super().setup()
-        self.answered = 0
         with self.server.state.lock:
             self.server.state.connections += 1
 
@@ -204,7 +203,6 @@ class Handler(BaseHTTPRequestHandler):
             state.peak = max(state.peak, state.active)
         try:
             answer()
-            self.answered += 1
         except (BrokenPipeError, ConnectionResetError, ssl.SSLError, Gone):
             self.close_connection = True
         finally:

@@ -185,8 +185,7 @@ def test_member_store_has_copies_or_views(mount, nginx, faults, workdir, store, 
 
 def behind_a_slow_one(mount, nginx, faults, workdir, **options):
     """Return a program, the server that holds it, the team's server with the options of docs/TEAM.md, and a new member."""
-    # curl repeats a request on a kept connection that is silent for a second
-    upstream = faults("close")
+    upstream = faults()
     program, other = (programs.small(workdir / f"app{number}", number) for number in range(2))
     upstream.serve(program, "executable")
     upstream.serve(other, "executable")

@@ -97,7 +97,6 @@ def test_http2_downloads_many_at_once(mount, mode, front, workdir, store, certif
     assert mnt.status()["servers"][0]["protocol"] == "HTTP/2"
 
     def logged():
-        # a request on a kept connection that is silent for a second is repeated
         return {tuple(line.split()) for line in server.log("access.log").splitlines() if "/buildid/" in line}
 
     # nginx writes its log after the response

@@ -15,67 +15,6 @@
 
 #include "base/cleanup.h"
 
-/* An idle connection dropped by a firewall is not a silent server. */
-static bool forgotten_connection(int variant)
-{
-	struct bid_fetch_config config = calm;
-	struct capture capture;
-	struct setting setting;
-	double began;
-	bool in_time;
-
-	config.answer_ms = CALM_MS;
-	set_up(&setting, &config);
-	behave("ok");
-	ask(setting.server, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-
-	control("POST", "?behaviour=stall-headers*1");
-	capture_init(&capture);
-	began = now();
-	start(setting.server, OTHER_ID, BID_KIND_DEBUGINFO, &capture);
-	await_requests(2);
-	/* or the server may hold the other attempt */
-	in_time = now() - began < 0.9;
-	if (in_time) {
-		await_done(&capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		assert_int_equal(requests(), 3);
-	}
-	tear_down(&setting);
-	return in_time;
-}
-
-static void test_dropped_idle_connection_costs_no_attempt(void **state)
-{
-	assert_true(forgotten_connection(0));
-}
-
-/* As a load balancer without its table of connections: each costs about a second, and no attempt. */
-static void test_kept_connection_without_answer_costs_a_second(void **state)
-{
-	enum { ROUNDS = 2 };
-	struct bid_server_health health;
-	struct capture capture;
-	struct setting setting;
-	double began;
-
-	set_up(&setting, &calm);
-	behave("once-each");
-	began = now();
-	for (unsigned round = 0; round <= ROUNDS; round++) {
-		ask(setting.server, ID, &capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
-		assert_body(&capture);
-	}
-	assert_true(now() - began < CALM_MS / 1000.0);
-	assert_int_equal(requests(), 1 + 2 * ROUNDS);
-	health = health_of(setting.server);
-	assert_int_equal(health.failures, 0);
-	control("POST", "/release");
-	tear_down(&setting);
-}
-
 /* A probe opens a new connection. */
 static void test_probe_opens_a_new_connection(void **state)
 {
@@ -316,14 +255,9 @@ static void test_untrusted_certificate_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dropped_idle_connection_costs_no_attempt),
-		cmocka_unit_test(test_kept_connection_without_answer_costs_a_second),
-		cmocka_unit_test(test_probe_opens_a_new_connection),
-		cmocka_unit_test(test_misses_reuse_connections),
-		cmocka_unit_test(test_retry_opens_a_new_connection),
-		cmocka_unit_test(test_refused_connection_is_unreachable),
-		cmocka_unit_test(test_unanswered_connect_costs_one_limit),
-		cmocka_unit_test(test_sockets_are_closed_on_exec),
+		cmocka_unit_test(test_probe_opens_a_new_connection),	   cmocka_unit_test(test_misses_reuse_connections),
+		cmocka_unit_test(test_retry_opens_a_new_connection),	   cmocka_unit_test(test_refused_connection_is_unreachable),
+		cmocka_unit_test(test_unanswered_connect_costs_one_limit), cmocka_unit_test(test_sockets_are_closed_on_exec),
 		cmocka_unit_test(test_untrusted_certificate_is_refused),
 	};
 
