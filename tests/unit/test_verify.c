@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -28,6 +31,16 @@ time_t time(time_t *ret_now)
 	if (ret_now)
 		*ret_now = now.tv_sec + ahead;
 	return now.tv_sec + ahead;
+}
+
+static const struct store_fixture *evicting; /* its record of A disappears before another process gets the lock; or NULL */
+
+int flock(int fd, int operation)
+{
+	if (evicting)
+		run(evicting, "rm store/" RECORD_A ".elf");
+	evicting = NULL;
+	return (int)syscall(SYS_flock, fd, operation);
 }
 
 enum { LIGHT = 0, DEEP = 1, REPAIR = 2 };
@@ -369,6 +382,17 @@ static void test_damaged_record_is_replaced_by_repair(void **state)
 	free(text);
 }
 
+static void test_record_of_an_eviction_in_progress_is_right(void **state)
+{
+	struct store_fixture *fixture = *state;
+
+	store_fixture_fetch(fixture, request_for(ID_A, BID_KIND_ELF), "a");
+	run(fixture, "rm -r 'store/[debuginfod]/" ID_A "' store/" LINK_A);
+	evicting = fixture;
+	verify(fixture, LIGHT, "");
+	assert_null(evicting);
+}
+
 /* The user owns the file from then on, and the digest of the download stays. */
 static void test_rotten_byte_of_an_added_download_is_found(void **state)
 {
@@ -573,6 +597,7 @@ int main(void)
 		TEST(test_orphan_reports_its_foreign_link),
 		TEST(test_leftovers_are_removed_after_a_day),
 		TEST(test_damaged_record_is_replaced_by_repair),
+		TEST(test_record_of_an_eviction_in_progress_is_right),
 		TEST(test_rotten_byte_of_an_added_download_is_found),
 		TEST(test_file_replaced_by_perf_is_right),
 		TEST(test_only_the_selected_build_is_checked),

@@ -69,13 +69,21 @@ static int open_file(struct bid_store *store, const struct bid_request *request,
 	return result;
 }
 
-/* Remove the record of an absent file, unless a writer is publishing the file just now. */
-static bool drop_stale(struct bid_verify *verify, const struct bid_finding *stale)
+/*
+ * Is the file of the record at @finding->path absent? Looks under the lock, because a writer publishes or evicts a file and its
+ * record one after the other. Removes a stale record in a repair.
+ */
+static bool is_stale(struct bid_verify *verify, struct bid_finding *finding)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	bid_auto_fd int lock = bid_store_lock(verify->store, true);
+	struct stat st;
 
-	return open_file(verify->store, &stale->request, &file) != -ENOENT || bid_verify_drop(verify, stale->path);
+	if (open_file(verify->store, &finding->request, &file) != -ENOENT ||
+	    bid_beneath_stat(verify->store->root, finding->path, &st) < 0)
+		return false;
+	finding->repaired = verify->config->repair && bid_verify_drop(verify, finding->path);
+	return true;
 }
 
 /* Remove the source or section of @finding with its record: bidfs can get both again. */
@@ -94,10 +102,8 @@ static bool repair_record(struct bid_verify *verify, struct bid_finding *finding
 				     .origin = &(struct bid_origin){ .how = BID_PINNED },
 				     .size = (uint64_t)size };
 
-	if (finding->kind == BID_FINDING_UNREADABLE)
-		return false;
-	if (finding->kind == BID_FINDING_STALE)
-		return drop_stale(verify, finding);
+	if (finding->kind == BID_FINDING_UNREADABLE || finding->kind == BID_FINDING_STALE)
+		return finding->repaired;
 	if (finding->request.subpath)
 		return remove_source_section(verify, finding);
 	/* without a sound record nothing may evict an object, and nothing vouches for it */
@@ -144,7 +150,7 @@ static int find_fault(struct bid_verify *verify, struct bid_finding *finding, co
 	r = open_file(verify->store, &finding->request, ret_file);
 	if (r == -ENOENT) {
 		finding->kind = BID_FINDING_STALE;
-		finding->text = verify->shared->blind ? NULL : "belongs to an absent file";
+		finding->text = !verify->shared->blind && is_stale(verify, finding) ? "belongs to an absent file" : NULL;
 		return 0;
 	}
 	if (r < 0) {
