@@ -74,7 +74,7 @@ struct bid_receiver {
 	int (*head)(void *user, uint64_t size);
 	/*
 	 * Take bytes of the body. A non-zero return ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as
-	 * BID_OUTCOME_FAILED. -EAGAIN, only for a server with resume(), pauses it: the same bytes come again afterwards.
+	 * BID_OUTCOME_FAILED. -EAGAIN pauses it until resume(): the same bytes come again afterwards.
 	 */
 	int (*body)(void *user, const void *data, size_t len);
 	/* The body pauses for a while: the broker may attempt other servers. May be NULL. */
@@ -120,16 +120,16 @@ struct bid_server_ops {
 	 * Cancel the transfer of @user, if any: done() still comes, as BID_OUTCOME_CANCELLED unless the transfer ended by itself.
 	 */
 	void (*cancel)(struct bid_server *server, const void *user);
-	/* Resume the transfer of @user, if body() paused it. NULL for a server without pauses: its thread waits inside body(). */
+	/* Resume the transfer of @user, if body() paused it. */
 	void (*resume)(struct bid_server *server, const void *user);
 	/*
 	 * Report the check of a delivered artifact: correct if @right, which closes a breaker, else wrong for the reason @text.
-	 * NULL for a server that ignores it. From any thread, but not from inside a receiver; does not block.
+	 * From any thread, but not from inside a receiver; does not block.
 	 */
 	void (*note_check)(struct bid_server *server, bool right, const char *text);
 	/* Free the server, after all transfers were cancelled and all done() have returned. */
 	void (*free)(struct bid_server *server);
-	/* Report the health. NULL for a server without a report. From any thread; does not block. */
+	/* Report the health. From any thread; does not block. */
 	void (*health)(struct bid_server *server, struct bid_server_health *ret_health);
 };
 

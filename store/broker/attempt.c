@@ -199,12 +199,10 @@ static int receive_body(void *user, const void *data, size_t len)
 	struct bid_attempt *attempt = user;
 	int r = attempt->error ? attempt->error : write_body(attempt, data, len);
 
-	if (r == -EAGAIN && attempt->from->server->ops->resume) {
+	if (r == -EAGAIN) {
 		want_room(attempt);
 		return -EAGAIN;
 	}
-	for (; r == -EAGAIN; r = write_body(attempt, data, len))
-		bid_txn_make_room(attempt->txn);
 	return r < 0 ? note_failure(attempt, r) : 0;
 }
 

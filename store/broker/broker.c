@@ -273,8 +273,7 @@ static void start_anew(struct bid_broker *broker)
 	bid_download_drop_kept(broker, NULL);
 	pthread_mutex_unlock(&broker->lock);
 	for (size_t i = 0; i < broker->n_servers; i++)
-		if (broker->servers[i].server->ops->note_check)
-			broker->servers[i].server->ops->note_check(broker->servers[i].server, true, "");
+		broker->servers[i].server->ops->note_check(broker->servers[i].server, true, "");
 }
 
 void bid_broker_set_offline(struct bid_broker *broker, bool offline)

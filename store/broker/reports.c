@@ -78,7 +78,7 @@ static void report_check(const struct bid_attempt *attempt, enum bid_outcome out
 	struct bid_server *server = attempt->from->server;
 	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
 
-	if (server->ops->note_check && (right || (outcome == BID_OUTCOME_REJECTED && attempt->error != -ESTALE)))
+	if (right || (outcome == BID_OUTCOME_REJECTED && attempt->error != -ESTALE))
 		server->ops->note_check(server, right, text);
 }
 
@@ -210,7 +210,6 @@ int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_
 	pthread_mutex_unlock(&broker->lock);
 	server = broker->servers[index].server;
 	ret_stats->enforces = server->signers != NULL;
-	if (server->ops->health)
-		server->ops->health(server, &ret_stats->health);
+	server->ops->health(server, &ret_stats->health);
 	return 0;
 }

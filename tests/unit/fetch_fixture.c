@@ -159,7 +159,7 @@ static void capture_done(void *user, const struct bid_server_response *answer)
 	if (capture->on_done)
 		capture->on_done(capture);
 	/* there is no broker to check it */
-	if (answer->outcome == BID_OUTCOME_FOUND && capture->server && capture->server->ops->note_check)
+	if (answer->outcome == BID_OUTCOME_FOUND && capture->server)
 		capture->server->ops->note_check(capture->server, true, "");
 	pthread_mutex_lock(&capture->lock);
 	capture->dones++;

@@ -276,12 +276,18 @@ static void held_note_check(struct bid_server *server, bool right, const char *t
 	pthread_mutex_unlock(&held->lock);
 }
 
+static void held_health(struct bid_server *server, struct bid_server_health *ret_health)
+{
+	*ret_health = (struct bid_server_health){ 0 };
+}
+
 static const struct bid_server_ops held_ops = {
 	.start = held_start,
 	.cancel = held_cancel,
 	.resume = held_resume,
 	.note_check = held_note_check,
 	.free = held_free,
+	.health = held_health,
 };
 
 struct held_server *fixture_held(struct fixture *fixture, const char *name)

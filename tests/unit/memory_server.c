@@ -138,10 +138,21 @@ static void memory_free(struct bid_server *server)
 	free(memory);
 }
 
+static void memory_note_check(struct bid_server *server, bool right, const char *text)
+{
+}
+
+static void memory_health(struct bid_server *server, struct bid_server_health *ret_health)
+{
+	*ret_health = (struct bid_server_health){ 0 };
+}
+
 static const struct bid_server_ops memory_ops = {
 	.start = memory_start,
 	.cancel = memory_cancel,
+	.note_check = memory_note_check,
 	.free = memory_free,
+	.health = memory_health,
 };
 
 int memory_server_new(const char *name, struct bid_server **ret_server)
