@@ -151,8 +151,8 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 
 /* request_loop.c */
 
-/* Make the id of @loop, for the server of this index. Returns 0 or a negative errno. */
-int bid_loop_init(struct bid_loop *loop, size_t server);
+/* Make the id of @loop. Returns 0 or a negative errno. */
+int bid_loop_init(struct bid_loop *loop);
 
 /* Send the probes that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
 uint64_t bid_loop_look(struct bid_download *download);

@@ -24,26 +24,17 @@ enum {
 /* first bytes of the ids, recognisable in a server's log */
 static const char prefix[10] = "bidfs-loop";
 
-int bid_loop_init(struct bid_loop *loop, size_t server)
+int bid_loop_init(struct bid_loop *loop)
 {
 	size_t len = ID_LEN - sizeof(prefix);
-	uint16_t index = (uint16_t)server;
 
 	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .probed_ms = -LOOP_PROBE_MS };
 	memcpy(loop->id.bytes, prefix, sizeof(prefix));
-	if (getrandom(loop->id.bytes + sizeof(prefix), len, 0) != (ssize_t)len)
-		return -errno;
-	/* two servers never share an id */
-	memcpy(loop->id.bytes + ID_LEN - sizeof(index), &index, sizeof(index));
-	return 0;
+	return getrandom(loop->id.bytes + sizeof(prefix), len, 0) == (ssize_t)len ? 0 : -errno;
 }
 
+/* No body follows. */
 static int refuse_head(void *user, uint64_t size)
-{
-	return -ECANCELED;
-}
-
-static int refuse_body(void *user, const void *data, size_t len)
 {
 	return -ECANCELED;
 }
@@ -55,7 +46,7 @@ static void end_probe(void *user, const struct bid_server_response *response)
 /* Request the id of @state. Under the lock. */
 static void send_probe(struct bid_server_state *state, int64_t now)
 {
-	static const struct bid_receiver receiver = { .head = refuse_head, .body = refuse_body, .done = end_probe };
+	static const struct bid_receiver receiver = { .head = refuse_head, .done = end_probe };
 	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
 	state->loop.probed_ms = now;
@@ -86,17 +77,6 @@ uint64_t bid_loop_look(struct bid_download *download)
 	return in_loop;
 }
 
-/* Let the timer thread look at all downloads at once. Under the lock. */
-static void wake_downloads(struct bid_broker *broker)
-{
-	struct bid_download *download;
-
-	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
-		if (download->machine.state == BID_DOWNLOAD_RUNNING && download->start_timer.timers)
-			bid_timer_arm(&broker->timers, &download->start_timer, 0);
-	pthread_cond_signal(&broker->has_time);
-}
-
 bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
 {
 	for (size_t i = 0; i < broker->n_servers; i++) {
@@ -106,7 +86,6 @@ bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
 			continue;
 		pthread_mutex_lock(&broker->lock);
 		loop->recognised_ms = bid_clock_ms();
-		wake_downloads(broker);
 		pthread_mutex_unlock(&broker->lock);
 		return true;
 	}
