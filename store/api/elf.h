@@ -39,7 +39,7 @@ int bid_elf_examine(int fd, struct bid_elf_info *ret_info);
 /*
  * Is the DWARF of the ELF file open at @fd split (DWARF 5, 3.1.2 "Skeleton Compilation Unit Entries"; in DWARF 4 an extension of
  * GNU)? One of its first units is then a skeleton: the rest is in a .dwo file or a .dwp, without a build-id. Costs one read for
- * each of a few units of DWARF 4. Returns false also for unreadable sections and for compression with zstd.
+ * each of a few units of DWARF 4. Returns false also for unreadable and compressed sections.
  */
 bool bid_elf_is_skeleton(int fd);
 

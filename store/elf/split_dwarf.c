@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Split DWARF. */
-#include <zlib.h>
-
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
@@ -13,7 +11,6 @@ enum {
 	UT_SKELETON = 0x04, /* DW_UT_skeleton */
 	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
 	LENGTH_64 = 0xffffffff, /* mark of 64-bit DWARF: the length follows */
-	ZDEBUG_HEAD = 12, /* head of a .zdebug section: "ZLIB" and the uncompressed size */
 };
 
 /* A section of DWARF in a file. */
@@ -29,39 +26,6 @@ static size_t read_at(const struct dwarf_source *source, uint64_t at, uint8_t *d
 	ssize_t n = bid_pread_full(source->fd, data, left < room ? (size_t)left : room, (off_t)(source->section.offset + at));
 
 	return n < 0 ? 0 : (size_t)n;
-}
-
-/* Return the length of the header before the zlib stream of the section; 0 for another kind of section. */
-static size_t zlib_at(const struct dwarf_source *source, const uint8_t *data, size_t len)
-{
-	size_t head = BID_FORM_SIZE(source->form, Chdr);
-
-	if (source->section.flags & SHF_COMPRESSED)
-		return len >= head && BID_FORM_FIELD(source->form, data, Chdr, ch_type) == ELFCOMPRESS_ZLIB ? head : 0;
-	return len >= ZDEBUG_HEAD && memcmp(data, "ZLIB", 4) == 0 ? ZDEBUG_HEAD : 0;
-}
-
-/* Read at most @room bytes of the section at @at. A compressed section gives only its first BID_ELF_READER_WINDOW bytes. */
-static size_t read_some(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
-{
-	uint8_t packed[BID_ELF_READER_WINDOW], plain[BID_ELF_READER_WINDOW];
-	size_t head = zlib_at(source, packed, read_at(source, 0, packed, sizeof(Elf64_Chdr))), len;
-	uLongf n = sizeof(plain);
-	int r;
-
-	if (head == 0)
-		return source->section.flags & SHF_COMPRESSED ? 0 : read_at(source, at, data, room);
-	len = read_at(source, 0, packed, sizeof(packed));
-	if (len <= head)
-		return 0;
-	/* both the stream and its room may end early; the bytes up to there count */
-	r = uncompress(plain, &n, packed + head, (uLong)(len - head));
-	if ((r != Z_OK && r != Z_BUF_ERROR && r != Z_DATA_ERROR) || n <= at)
-		return 0;
-	if (room > n - at)
-		room = n - at;
-	memcpy(data, plain + at, room);
-	return room;
 }
 
 /* Read an unsigned LEB128 number; large values are truncated. Moves *@at behind it. Returns false at the end of the data. */
@@ -86,7 +50,7 @@ static bool read_number(const uint8_t *data, size_t len, size_t *at, uint64_t *r
 static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_t code)
 {
 	uint8_t data[ABBREVS_MAX];
-	size_t len = read_some(abbrev, offset, data, sizeof(data)), at = 0;
+	size_t len = read_at(abbrev, offset, data, sizeof(data)), at = 0;
 	uint64_t number, tag, attribute = 1, form = 1;
 
 	if (!read_number(data, len, &at, &number) || number != code || !read_number(data, len, &at, &tag) || at++ >= len)
@@ -100,7 +64,7 @@ static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_
 static bool has_skeleton(const struct dwarf_source *units, const struct dwarf_source *abbrevs)
 {
 	uint8_t data[BID_ELF_READER_WINDOW];
-	size_t len = read_some(units, 0, data, sizeof(data)), at = 0;
+	size_t len = read_at(units, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
 	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
@@ -137,10 +101,12 @@ bool bid_elf_is_skeleton(int fd)
 		const char *name;
 
 		r = bid_section_at(&sections, i, &section);
-		name = r == 0 && bid_section_has_bytes(&section) ? bid_section_name(&sections, &section) : NULL;
-		if (name && (strcmp(name, ".debug_info") == 0 || strcmp(name, ".zdebug_info") == 0))
+		name = r == 0 && bid_section_has_bytes(&section) && !(section.flags & SHF_COMPRESSED)
+			       ? bid_section_name(&sections, &section)
+			       : NULL;
+		if (name && strcmp(name, ".debug_info") == 0)
 			units.section = section;
-		if (name && (strcmp(name, ".debug_abbrev") == 0 || strcmp(name, ".zdebug_abbrev") == 0))
+		if (name && strcmp(name, ".debug_abbrev") == 0)
 			abbrevs.section = section;
 	}
 	return r == 0 && has_skeleton(&units, &abbrevs);

@@ -150,29 +150,6 @@ static void test_split_dwarf_leaves_a_skeleton(void **state)
 	}
 }
 
-/* Units of a few bytes are compressed only where there are many. */
-static void test_compressed_split_dwarf_leaves_a_skeleton(void **state)
-{
-	static const char *const versions[] = { "-gdwarf-4", "-gdwarf-5" };
-	static const char *const split[] = { "-gsplit-dwarf", "-gno-split-dwarf" };
-	static const char source[] = "__attribute__((used)) static int unit(void) { return 0; }\n";
-
-	elf_fixture_write("unit.c", source, strlen(source));
-	for (size_t i = 0; i < 4; i++) {
-		bool is_split = i < 2;
-
-		RUN("gcc", versions[i % 2], split[i / 2], "-c", "-fPIC", "unit.c");
-		RUN("gcc", "-shared", "-o", "units", "unit.o", "unit.o", "unit.o", "unit.o", "unit.o", "unit.o", "unit.o");
-		assert_int_equal(is_skeleton("units"), is_split);
-		RUN("objcopy", "--compress-debug-sections=zlib", "units", "packed");
-		RUN("sh", "-c", "readelf -SW packed | grep -q ' [.]debug_info .* C '");
-		assert_int_equal(is_skeleton("packed"), is_split);
-		RUN("objcopy", "--compress-debug-sections=zlib-gnu", "units", "packed");
-		RUN("sh", "-c", "readelf -SW packed | grep -q ' [.]zdebug_info '");
-		assert_int_equal(is_skeleton("packed"), is_split);
-	}
-}
-
 static void test_modules_have_their_id(void **state)
 {
 	check_id("module.ko", ID);
@@ -413,7 +390,6 @@ int main(void)
 		cmocka_unit_test(test_separate_debug_files_have_stale_segments),
 		cmocka_unit_test(test_debug_file_with_one_section_of_dwarf_has_dwarf),
 		cmocka_unit_test(test_split_dwarf_leaves_a_skeleton),
-		cmocka_unit_test(test_compressed_split_dwarf_leaves_a_skeleton),
 		cmocka_unit_test(test_modules_have_their_id),
 		cmocka_unit_test(test_32_bit_files_have_their_id),
 		cmocka_unit_test(test_id_of_odd_length_is_read),
