@@ -28,7 +28,6 @@ enum {
 	BUILD_ID_ID = 12,
 	BUILD_ID_SIZE = 32,
 	BUILD_ID_NAME = 36,
-	WITHOUT_PID = 4, /* shift of the fields behind the pid in the oldest files */
 };
 
 void bid_perf_damage(struct bid_perf *perf, const char *what, uint64_t offset)
@@ -187,10 +186,10 @@ int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *r
 	}
 }
 
-static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *record, size_t earlier)
+static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
 {
-	const char *name = (const char *)record->data + BUILD_ID_NAME - earlier;
-	bool sized = !earlier && record->misc & MISC_SIZED;
+	const char *name = (const char *)record->data + BUILD_ID_NAME;
+	bool sized = record->misc & MISC_SIZED;
 	size_t len = sized ? record->data[BUILD_ID_SIZE] : BID_ID_PERF_MAX;
 	struct bid_perfdata_dso *dso;
 	struct bid_id id = { 0 };
@@ -199,11 +198,11 @@ static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *rec
 		bid_perf_damage(perf, "a build-id of more than 20 bytes", record->offset);
 		return 0;
 	}
-	take_id(record->data + BUILD_ID_ID - earlier, len, &id);
+	take_id(record->data + BUILD_ID_ID, len, &id);
 	if (id.len == 0)
 		return 0;
 	perf->summary.lists_sampled = true;
-	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - (BUILD_ID_NAME - earlier)), &dso);
+	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - BUILD_ID_NAME), &dso);
 }
 
 int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
@@ -212,7 +211,7 @@ int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *
 		bid_perf_damage(perf, "a build-id without a name", record->offset);
 		return 0;
 	}
-	return take_build_id(perf, record, 0);
+	return take_build_id(perf, record);
 }
 
 /* Read the next entry of the table of @len bytes at @data; false at the end. */
@@ -233,28 +232,16 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 	return ret_entry->size > BUILD_ID_NAME && ret_entry->size <= len;
 }
 
-/* Old versions have no pid in an entry. The kernel's name shows it: four of its bytes are then at the offset of the pid. */
-static bool lacks_pid(const struct bid_perf *perf, const uint8_t *data, size_t len)
-{
-	static const char name[] = "nel.kallsyms]";
-	struct bid_perf_event entry;
-
-	for (; next_entry(perf, data, len, &entry); data += entry.size, len -= entry.size)
-		if (entry.size >= BUILD_ID_NAME + sizeof(name) && memcmp(data + BUILD_ID_NAME, name, sizeof(name)) == 0)
-			return true;
-	return false;
-}
-
 int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
 {
-	size_t earlier = lacks_pid(perf, data, len) ? WITHOUT_PID : 0, at = 0;
 	struct bid_perf_event entry;
+	size_t at = 0;
 
 	while (next_entry(perf, data + at, len - at, &entry)) {
 		int r;
 
 		entry.offset = offset + at;
-		r = take_build_id(perf, &entry, earlier);
+		r = take_build_id(perf, &entry);
 		if (r < 0)
 			return r;
 		at += entry.size;

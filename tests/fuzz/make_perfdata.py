@@ -66,9 +66,6 @@ class Perf:
         size = len(ident) if misc & SIZED else 0
         return self.record(kind, misc, self.pack("i", -1) + ident.ljust(20, b"\0") + bytes([size, 0, 0, 0]) + pad(name + b"\0"))
 
-    def old_build_id(self, name, ident=ID, misc=USER):
-        return self.record(0, misc, ident.ljust(24, b"\0") + pad(name + b"\0", 64))
-
     def table(self):
         return (self.build_id(b"[kernel.kallsyms]", misc=KERNEL | SIZED) + self.build_id(b"/bin/a", OTHER)
                 + self.build_id(b"/bin/short", ID[:8]) + self.build_id(b"[vdso]", OTHER, USER))
@@ -151,7 +148,6 @@ def files():
             f"compressed2-{name}": perf.pipe(perf.compressed(perf.mappings(), (7,), COMPRESSED2) + perf.mmap2(b"/bin/z", OTHER)),
             f"jumps-{name}": perf.pipe(perf.jumps()),
             f"compressed-jumps-{name}": perf.pipe(perf.compressed(perf.jumps())),
-            f"old-table-{name}": perf.file(perf.sample(), perf.old_build_id(b"/bin/a") + perf.old_build_id(b"[kernel.kallsyms]")),
             f"hot-{name}": perf.hot_file([IP | TID]),
             f"hot-pipe-{name}": perf.hot_pipe([IP | TID]),
             f"interrupted-{name}": perf.header(0) + perf.mappings(),

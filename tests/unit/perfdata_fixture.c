@@ -138,16 +138,6 @@ void put_build_id(struct recording *recording, uint32_t type, uint16_t misc, con
 	end(recording);
 }
 
-void put_old_build_id(struct recording *recording, uint16_t misc, const char *id, const char *name)
-{
-	begin(recording, 0, misc);
-	put_id(recording, id, 24);
-	put_name(recording, name);
-	/* to 64, as they were written */
-	put(recording, NULL, -(recording->len - recording->record - 32) % 64);
-	end(recording);
-}
-
 void put_compressed(struct recording *recording, uint32_t type, const struct recording *content, size_t parts)
 {
 	size_t bound = ZSTD_compressBound(content->len), size;

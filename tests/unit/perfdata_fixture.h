@@ -70,8 +70,6 @@ struct place {
 void put_mmap2_at(struct recording *recording, uint16_t misc, const char *id, const char *name, const struct place *place);
 /* @type is 0 in a table. SIZED in @misc adds the length of the id. */
 void put_build_id(struct recording *recording, uint32_t type, uint16_t misc, const char *id, const char *name);
-/* Put the oldest form, without a pid. */
-void put_old_build_id(struct recording *recording, uint16_t misc, const char *id, const char *name);
 
 /* Put @parts records of type COMPRESSED or COMPRESSED2 with @content, cut at any place. */
 void put_compressed(struct recording *recording, uint32_t type, const struct recording *content, size_t parts);

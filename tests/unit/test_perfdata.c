@@ -122,21 +122,6 @@ static void test_id_sizes_and_padding_are_read(void **state)
 				 "user " ID_C "? [vdso]\n");
 }
 
-static void test_old_table_is_read(void **state)
-{
-	auto_recording table = { .big = is_big(state) }, recording = { .big = is_big(state) };
-
-	put_old_build_id(&table, USER, ID_B, "/bin/first");
-	put_old_build_id(&table, KERNEL, ID_A, "[kernel.kallsyms]");
-	put_old_build_id(&table, USER, ID_8, "/bin/a-name-that-is-longer-than-one-unit-of-padding-and-goes-on-and-on");
-	put_header(&recording, HEADER);
-	put_sample(&recording, 1);
-	finish(&recording, &table);
-	assert_reads(&recording, "user " ID_8_PAD "? /bin/a-name-that-is-longer-than-one-unit-of-padding-and-goes-on-and-on\n"
-				 "user " ID_B "? /bin/first\n"
-				 "kernel " ID_A "? [kernel.kallsyms]\n");
-}
-
 /* Headers of other versions: the first magic, no features, features of a machine with longs of 32 bits, a longer header. */
 static void test_old_headers_are_read(void **state)
 {
@@ -430,7 +415,6 @@ int main(void)
 		IN_BOTH(test_recording_without_table_uses_events),
 		IN_BOTH(test_mapping_ids_are_read),
 		IN_BOTH(test_id_sizes_and_padding_are_read),
-		IN_BOTH(test_old_table_is_read),
 		IN_BOTH(test_old_headers_are_read),
 		IN_BOTH(test_pipe_is_read),
 		IN_BOTH(test_large_jumps_are_followed),
