@@ -36,7 +36,7 @@ bool bid_kind_has_subpath(enum bid_kind kind);
  * encoded, in a URL.
  */
 #define BID_SUBPATH_MAX	  3840 /* bytes; leaves room for the directory in a store */
-#define BID_SUBPATH_DEPTH 64 /* components; bounds recursion */
+#define BID_SUBPATH_DEPTH 64 /* components */
 
 /* Take another reference to @subpath, which may be NULL. Returns @subpath. */
 const struct bid_subpath *bid_subpath_ref(const struct bid_subpath *subpath);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/getdents.h"
+#include "disk/beneath.h"
 
 enum { CHUNK = 8 * 1024 }; /* bytes of a directory that a thread reads before another thread may read on */
 
@@ -304,4 +305,19 @@ int bid_dirwalk_work(struct bid_dirwalk *walk, void *user)
 		end_pending(walk);
 	}
 	return atomic_load(&walk->ended);
+}
+
+int bid_dirwalk_each(int root, const char *path, const struct bid_dirwalk_ops *ops, void *user)
+{
+	struct bid_dirwalk *walk = NULL;
+	int fd = -1;
+	int r = bid_beneath_open(root, path, O_RDONLY | O_DIRECTORY, &fd);
+
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = bid_dirwalk_new(fd, "", 0, ops, &walk);
+	if (r == 0)
+		r = bid_dirwalk_work(walk, user);
+	bid_dirwalk_free(walk);
+	return r;
 }

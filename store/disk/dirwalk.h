@@ -50,4 +50,10 @@ void bid_dirwalk_end(struct bid_dirwalk *walk, int result);
 /* Free @walk, which may be NULL, after every bid_dirwalk_work() has returned. */
 void bid_dirwalk_free(struct bid_dirwalk *walk);
 
+/*
+ * All of the above in the calling thread, below the directory @path of @root. The paths of the callbacks begin behind @path.
+ * Returns as bid_dirwalk_work(); 0 without such a directory.
+ */
+int bid_dirwalk_each(int root, const char *path, const struct bid_dirwalk_ops *ops, void *user);
+
 #endif

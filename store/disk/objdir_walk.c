@@ -136,9 +136,10 @@ static int visit_file(void *user, const struct bid_dirwalk_file *file)
 	return visitor->foreign ? visitor->foreign(visitor->user, path + 1) : 0;
 }
 
+static const struct bid_dirwalk_ops ops = { .enter = visit_dir, .file = visit_file, .error = report_unread };
+
 int bid_objdirs_walk(struct bid_store *store, struct bid_dirwalk **ret_walk)
 {
-	static const struct bid_dirwalk_ops ops = { .enter = visit_dir, .file = visit_file, .error = report_unread };
 	int fd = -1;
 	int r = bid_beneath_open(store->root, "", O_RDONLY | O_DIRECTORY, &fd);
 
@@ -147,11 +148,5 @@ int bid_objdirs_walk(struct bid_store *store, struct bid_dirwalk **ret_walk)
 
 int bid_objdirs_each(struct bid_store *store, const struct bid_visitor *visitor)
 {
-	struct bid_dirwalk *walk = NULL;
-	int r = bid_objdirs_walk(store, &walk);
-
-	if (r == 0)
-		r = bid_dirwalk_work(walk, (void *)visitor);
-	bid_dirwalk_free(walk);
-	return r;
+	return bid_dirwalk_each(store->root, "", &ops, (void *)visitor);
 }

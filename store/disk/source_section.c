@@ -10,6 +10,7 @@
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "disk/beneath.h"
+#include "disk/dirwalk.h"
 #include "disk/layout.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -65,29 +66,32 @@ int bid_source_section_remove(struct bid_store *store, const struct bid_request 
 
 /* an iteration over the sources or sections of one id and kind */
 struct source_section_walk {
-	struct bid_store *store;
 	struct bid_request all;
-	size_t base; /* where in a path the subpath begins */
 	bid_source_section_fn fn;
-	bid_source_sections_deep_fn deep;
 	void *user;
 };
 
-static int each_below(const struct source_section_walk *walk, const char *path, unsigned depth);
-
-/* @depth counts the directories between the id and @path. A subpath has no more than BID_SUBPATH_DEPTH components. */
-static int visit_file(const struct source_section_walk *walk, const char *path, mode_t mode, unsigned depth)
+/* @depth counts the directories on the way. A subpath has no more than BID_SUBPATH_DEPTH components. */
+static int enter_directory(void *user, const char *path, int fd, uint64_t *depth, bool *ret_enter)
 {
-	bool source = walk->all.kind == BID_KIND_SOURCE;
+	const struct source_section_walk *walk = user;
+
+	*ret_enter = walk->all.kind == BID_KIND_SOURCE && ++*depth < BID_SUBPATH_DEPTH;
+	return 0;
+}
+
+static int visit_file(void *user, const struct bid_dirwalk_file *file)
+{
+	const struct source_section_walk *walk = user;
 	struct bid_request artifact = walk->all;
 	struct bid_subpath *subpath;
+	char path[PATH_MAX];
 	int r;
 
-	if (S_ISDIR(mode) && source && depth + 1 < BID_SUBPATH_DEPTH)
-		return each_below(walk, path, depth + 1);
-	if (S_ISDIR(mode) && source)
-		return walk->deep ? walk->deep(walk->user, path) : 0;
-	if (!S_ISREG(mode) || (source ? bid_subpath_source : bid_subpath_section)(path + walk->base, &subpath) < 0)
+	if (file->type != DT_REG || snprintf(path, sizeof(path), "%s/%s", file->dir_path, file->name) >= (int)sizeof(path))
+		return 0;
+	r = artifact.kind == BID_KIND_SOURCE ? bid_subpath_source(path, &subpath) : bid_subpath_section(file->name, &subpath);
+	if (r < 0)
 		return 0;
 	artifact.subpath = subpath;
 	r = walk->fn(walk->user, &artifact);
@@ -95,46 +99,21 @@ static int visit_file(const struct source_section_walk *walk, const char *path, 
 	return r;
 }
 
-static int each_below(const struct source_section_walk *walk, const char *path, unsigned depth)
+static int report_unread(void *user, const char *path, int error)
 {
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r = bid_beneath_opendir(walk->store->root, path, &dir);
-
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		char below[PATH_MAX];
-		struct stat st;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-		    fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    snprintf(below, sizeof(below), "%s/%s", path, entry->d_name) >= (int)sizeof(below))
-			continue;
-		r = visit_file(walk, below, st.st_mode, depth);
-	}
-	return r != 0 ? r : -errno;
-}
-
-int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
-			     bid_source_sections_deep_fn deep, void *user)
-{
-	struct source_section_walk walk = {
-		.store = store, .all = { .id = *id, .kind = kind }, .fn = fn, .deep = deep, .user = user
-	};
-	char path[PATH_MAX];
-
-	if (!bid_kind_has_subpath(kind) || id->len == 0)
-		return -EINVAL;
-	bid_source_section_path(&walk.all, path);
-	walk.base = strlen(path) + (kind == BID_KIND_SECTION);
-	return each_below(&walk, path, 0);
+	return error == -ENAMETOOLONG ? 0 : error;
 }
 
 int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
 				  void *user)
 {
-	return bid_source_sections_walk(store, id, kind, fn, NULL, user);
+	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = visit_file, .error = report_unread };
+	struct source_section_walk walk = { .all = { .id = *id, .kind = kind }, .fn = fn, .user = user };
+	char path[PATH_MAX];
+
+	if (!bid_kind_has_subpath(kind) || id->len == 0)
+		return -EINVAL;
+	return bid_dirwalk_each(store->root, bid_source_section_path(&walk.all, path), &ops, &walk);
 }
 
 static int remove_one(void *user, const struct bid_request *artifact)

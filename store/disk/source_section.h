@@ -17,16 +17,6 @@ const char *bid_source_section_path(const struct bid_request *request, char buf[
 /* Open the stored file of @request without a check. -ENOENT if there is none. */
 int bid_source_section_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
 
-/* Takes @path, a directory deeper than any source. A non-zero return ends the enumeration, and is returned. */
-typedef int (*bid_source_sections_deep_fn)(void *user, const char *path);
-
-/*
- * As bid_store_each_source_section(). Calls @deep, which may be NULL, for directories deeper than BID_SUBPATH_DEPTH, and does not
- * read them.
- */
-int bid_source_sections_walk(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
-			     bid_source_sections_deep_fn deep, void *user);
-
 /* Does the store have a source or section of @id? */
 bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id);
 

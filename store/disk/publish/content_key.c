@@ -132,16 +132,8 @@ int bid_store_each_content_key(struct bid_store *store, int (*fn)(void *user, co
 {
 	static const struct bid_dirwalk_ops ops = { .enter = enter_directory, .file = visit_file, .error = report_error };
 	struct key_walk walk = { .fn = fn, .user = user };
-	struct bid_dirwalk *dirwalk = NULL;
-	int fd = -1, r = bid_beneath_open(store->root, BID_LAYOUT_CONTENT_KEYS, O_RDONLY | O_DIRECTORY, &fd);
 
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	r = bid_dirwalk_new(fd, "", 0, &ops, &dirwalk);
-	if (r == 0)
-		r = bid_dirwalk_work(dirwalk, &walk);
-	bid_dirwalk_free(dirwalk);
-	return r;
+	return bid_dirwalk_each(store->root, BID_LAYOUT_CONTENT_KEYS, &ops, &walk);
 }
 
 int bid_store_remove_content_key(struct bid_store *store, const struct bid_content_key *key)

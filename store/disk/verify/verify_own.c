@@ -223,20 +223,10 @@ static int check_recorded(void *user, const struct bid_request *artifact)
 	return bid_verify_found(verify, &finding);
 }
 
-/* Report a directory that bidfs neither writes nor reads. */
-static int report_deep(void *user, const char *path)
-{
-	struct bid_finding finding = { .kind = BID_FINDING_UNREADABLE,
-				       .path = path,
-				       .text = "is a directory deeper than any source; nothing below it is read" };
-
-	return bid_verify_found(user, &finding);
-}
-
 static int visit_source_sections(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path,
 				 const struct bid_id *id)
 {
-	return bid_source_sections_walk(verify->store, id, folder->kind, check_recorded, report_deep, verify);
+	return bid_store_each_source_section(verify->store, id, folder->kind, check_recorded, verify);
 }
 
 /* Is the file at @fd a derived artifact @request? Returns 0, an error of reading, or another error if it is not. */
