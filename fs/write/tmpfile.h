@@ -14,8 +14,8 @@
  *	bid_tmpfile_put()	the last user frees the file
  *
  * A file that was created under its final name is published by its last writer's close(2): by FLUSH of the thread that opened the
- * only handle, else by RELEASE, as of a process that inherited the descriptor, or of an empty file. After an error of LINK,
- * RENAME or FLUSH a file keeps its temporary name; RELEASE drops it.
+ * only handle, else by RELEASE, as of a process that inherited the descriptor, or of an empty file. After an error of LINK
+ * or RENAME a file keeps its temporary name; after one of FLUSH, RELEASE drops its final name.
  *
  * Locking: bid_tmpfiles has one lock, for lists and counters. Any thread may call.
  */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Errors. A function of libbid returns 0 (or a count) for success, and a negative errno for failure; a failure leaves the ret_*
- * parameters alone. Some errno values have a meaning of their own:
+ * parameters alone, unless its comment has an exception. Some errno values have a meaning of their own:
  *
  *   -ENOENT		absent: the store lacks the artifact, and so does every server
  *   -EINPROGRESS	not in the store; a server may have the artifact
  *   -EHOSTUNREACH	unknown: no server sent the artifact, and at least one was not reached
- *   -ETIMEDOUT		unknown: the wait is over; the download continues
+ *   -ETIMEDOUT		unknown: the wait is over; a download with a sent request continues
  *   -EBADMSG		the file has another id or another kind than the request
  *   -ENOTUNIQ		the store has another build under the first 20 bytes of this id, and keeps it
  *   -EFBIG		larger than the configured limit, in the store or on the server

@@ -20,7 +20,7 @@
 
 #include "api/artifact.h"
 
-/* the final response code of a server */
+/* the outcome of an attempt */
 enum bid_outcome {
 	BID_OUTCOME_NONE = 0,
 	BID_OUTCOME_FOUND, /* the body was delivered, complete as far as the transport can tell */
@@ -49,7 +49,7 @@ bool bid_outcome_is_failure(enum bid_outcome outcome);
 /* A server's response with the properties of a body. The strings live until done() returns; they come from outside. */
 struct bid_server_response {
 	enum bid_outcome outcome;
-	bool not_sent; /* no request was sent: the server is in backoff, or the request was cancelled before */
+	bool not_sent; /* no request was sent: the breaker is open, or the request was cancelled before */
 	bool lasting; /* with BID_OUTCOME_REFUSED: the response to this request stays the same for a while */
 	const char *text; /* in words, for people: "HTTP 404", "no connection: Connection refused" */
 	const char *url; /* requested URL, without user name and password */
@@ -77,7 +77,7 @@ struct bid_receiver {
 	 * BID_OUTCOME_FAILED. -EAGAIN pauses it until resume(): the same bytes come again afterwards.
 	 */
 	int (*body)(void *user, const void *data, size_t len);
-	/* The body pauses for a while: the broker may attempt other servers. May be NULL. */
+	/* The body broke off, and the server retries later: the broker may attempt other servers. May be NULL. */
 	void (*broke_off)(void *user);
 	/*
 	 * End the transfer. @response and its strings die when this returns. Must not block for long, nor call the server.
@@ -88,7 +88,7 @@ struct bid_receiver {
 struct bid_signers;
 struct bid_server;
 
-/* state of a server's circuit breaker: a server in backoff gets no requests, so that an outage costs its time only once */
+/* state of a server's circuit breaker: while it is open the server gets no requests, so that an outage costs its time once */
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
 	BID_BREAKER_OPEN, /* no requests until the next probe request; they end at once, as BID_OUTCOME_UNREACHABLE */

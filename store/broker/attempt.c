@@ -57,7 +57,7 @@ static int begin_file(struct bid_attempt *attempt, uint64_t size)
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size);
-	/* the first bytes wait for the room */
+	/* the first write returns -EAGAIN again, and waits for the room */
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -96,7 +96,7 @@ static int keep_head(struct bid_attempt *attempt, const void *data, size_t len)
 	return attempt->head_len == BID_HEAD_MAX ? check_head(attempt) : 0;
 }
 
-/* Carry the bytes the right id, as far as the beginning of a body shows it? */
+/* Is the beginning of the body checked, or has it no id to check? */
 static bool is_head_checked(const struct bid_attempt *attempt)
 {
 	return attempt->head_len == BID_HEAD_MAX || !bid_kind_is_elf(attempt->download->request.kind);
@@ -448,7 +448,7 @@ static void decide_outcome(struct bid_attempt *attempt)
 	/* a failure of the disk affects all servers; a size too large for the disk may be the mistake of one */
 	over = outcome == BID_OUTCOME_FOUND ||
 	       (outcome == BID_OUTCOME_FAILED && attempt->error != 0 && !bid_attempt_has_no_room(attempt));
-	/* before the attempt leaves, because another thread would find a download without attempts */
+	/* before the attempt ends, because another thread would find a download without attempts */
 	if (over)
 		bid_download_end(download, attempt->error, &file);
 	end_attempt(attempt, BID_EVENT_REPORTED);

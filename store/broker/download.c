@@ -54,7 +54,7 @@ void bid_download_unref(struct bid_download *download)
 	download_free(download);
 }
 
-/* bid_download_unref() without the lock. */
+/* Take the lock, and drop a reference. */
 static void unref_unlocked(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;

@@ -203,7 +203,7 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 {
 	struct bid_http_server *server = transfer->server;
 
-	/* the next request reads the other fields */
+	/* clear the outcome alone: the next request needs the other fields */
 	transfer->result.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_transfer_classify_deadline(transfer, now);

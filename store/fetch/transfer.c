@@ -278,7 +278,7 @@ static void classify_response(struct bid_transfer *transfer)
 		classify_empty(transfer);
 	else
 		classify_status(transfer);
-	/* the header callback refused an unrequested part */
+	/* the header callback refuses an unrequested part: a 206 that gets here counts as 200 */
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */

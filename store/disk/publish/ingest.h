@@ -2,7 +2,7 @@
 /*
  * A file on its way into the store, in the steps of bid_store_add(), for callers that add many:
  *
- *   bid_ingest_begin()	both of:
+ *   bid_ingest_begin()	opens, then examines:
  *     bid_ingest_open()
  *     bid_ingest_examine()
  *   bid_ingest_vdso()		a vDSO, else

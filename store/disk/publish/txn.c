@@ -385,7 +385,7 @@ static int under_path(const struct bid_txn *txn, const struct bid_id *disk_id, c
 	return snprintf(ret_path, PATH_MAX, "%s/%s", txn->path, bid_id_format(disk_id, hex)) >= PATH_MAX ? -ENAMETOOLONG : 0;
 }
 
-/* Follow a name given meanwhile: its process did not see the file in the unnamed directory. */
+/* Merge with a name that another process gave the build meanwhile: it did not see the file in the unnamed directory. */
 static void follow_name(struct bid_txn *txn, const struct bid_id *id, const struct bid_id *disk_id)
 {
 	char where[PATH_MAX];
@@ -462,7 +462,7 @@ static void note_first(struct bid_txn *txn, const struct bid_request *request, c
 /*
  * Publish a download with its record, the record first. A process killed in between leaves a record without a file, for eviction to
  * remove; a file without a record would never count. A file that another process published there has its own record. An added file
- * has none.
+ * has no record.
  */
 static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
 			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
