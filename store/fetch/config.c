@@ -17,7 +17,7 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "fetch/network.h"
+#include "fetch/network_thread.h"
 #include "fetch/url.h"
 
 #define CONNECT_MS	 5000 /* name, TCP with two lost packets, and TLS */

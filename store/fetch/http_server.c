@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "fetch/file_tree.h"
-#include "fetch/network.h"
+#include "fetch/network_thread.h"
 #include "fetch/url.h"
 
 static struct bid_http_server *http_of(struct bid_server *server)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "fetch/http_server.h"
 
-#include "fetch/network.h"
+#include "fetch/network_thread.h"
 
 bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {

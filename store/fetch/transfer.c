@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "fetch/file_tree.h"
-#include "fetch/network.h"
+#include "fetch/network_thread.h"
 #include "fetch/url.h"
 
 #define SLOWEST		   1024L /* bytes of a body a second */

@@ -9,8 +9,8 @@
  *
  * Locking: fetch->lock guards the fields marked so. No receiver is called under the lock.
  */
-#ifndef BID_FETCH_NETWORK_H
-#define BID_FETCH_NETWORK_H
+#ifndef BID_FETCH_NETWORK_THREAD_H
+#define BID_FETCH_NETWORK_THREAD_H
 
 #include <pthread.h>
 #include <stdatomic.h>

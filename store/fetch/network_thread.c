@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fetch/network.h"
+#include "fetch/network_thread.h"
 
 #include <errno.h>
 #include <limits.h>
