@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "api/archive.h"
-#include "archive/member.h"
+#include "archive/member_name.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"

@@ -4,7 +4,7 @@
 #define BID_ARCHIVE_UNARCHIVE_H
 
 #include "api/archive.h"
-#include "archive/member.h"
+#include "archive/member_name.h"
 
 struct archive;
 

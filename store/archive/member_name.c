@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "archive/member.h"
+#include "archive/member_name.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The names of members of an archive, and the form of their bytes. */
-#ifndef BID_ARCHIVE_MEMBER_H
-#define BID_ARCHIVE_MEMBER_H
+#ifndef BID_ARCHIVE_MEMBER_NAME_H
+#define BID_ARCHIVE_MEMBER_NAME_H
 
 #include <limits.h>
 
