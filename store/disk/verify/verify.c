@@ -127,7 +127,7 @@ static int names_part(struct bid_verify *verify)
 
 static int check_names(struct team *team)
 {
-	struct bid_verify_shared *shared = team->members[0].shared;
+	struct bid_verify_common *shared = team->members[0].shared;
 	int r = bid_objdirs_walk(team->members[0].store, &shared->walk);
 
 	if (r < 0)
@@ -168,8 +168,8 @@ static int check_store(struct team *team)
 
 	/* last, because a record counts only with its object */
 	if (r == 0)
-		r = run_together(team, bid_verify_own);
-	return r == 0 ? bid_verify_own_rest(first) : r;
+		r = run_together(team, bid_verify_private);
+	return r == 0 ? bid_verify_private_rest(first) : r;
 }
 
 static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
@@ -195,7 +195,7 @@ static unsigned jobs_of(const struct bid_verify_config *config)
 
 int bid_store_verify(struct bid_store *store, const struct bid_verify_config *config, struct bid_verify_stats *ret_stats)
 {
-	bid_auto_free struct bid_verify_shared *shared = calloc(1, sizeof(*shared));
+	bid_auto_free struct bid_verify_common *shared = calloc(1, sizeof(*shared));
 	struct team team = { .n = jobs_of(config) };
 	bid_auto_free struct bid_verify *members = calloc(team.n, sizeof(*members));
 	struct bid_idset wanted = { 0 };

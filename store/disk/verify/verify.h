@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared parts (verify_shared.c) of the passes of a check: names with their objects and links (verify_objects.c), and the private
- * folder (verify_own.c).
+ * Shared parts (verify_common.c) of the passes of a check: names with their objects and links (verify_objects.c), and the private
+ * folder (verify_private.c).
  */
 #ifndef BID_DISK_VERIFY_H
 #define BID_DISK_VERIFY_H
@@ -20,7 +20,7 @@ struct bid_dirwalk;
 enum { BID_VERIFY_FANOUT = 256 };
 
 /* shared state of the threads of a check */
-struct bid_verify_shared {
+struct bid_verify_common {
 	pthread_mutex_t lock; /* held while a callback runs */
 	struct bid_verify_stats reported; /* sum of the counts that the threads have added; under the lock */
 	atomic_int ended; /* result of a callback that ended the check; 0 while it runs */
@@ -36,7 +36,7 @@ struct bid_verify_shared {
 struct bid_verify {
 	struct bid_store *store;
 	const struct bid_verify_config *config;
-	struct bid_verify_shared *shared; /* borrowed */
+	struct bid_verify_common *shared; /* borrowed */
 	unsigned worker; /* the number of the thread */
 	uint64_t progress_ms; /* time of the last progress report */
 	struct bid_verify_stats reported; /* part of stats already in shared->reported */
@@ -94,10 +94,10 @@ int bid_verify_adopt(void *user, const struct bid_objdir *entry);
 int bid_verify_links(struct bid_verify *verify);
 
 /* Check the entries of ".bidfs" by id; each thread calls it. */
-int bid_verify_own(struct bid_verify *verify);
+int bid_verify_private(struct bid_verify *verify);
 
 /* Check the other entries of ".bidfs". */
-int bid_verify_own_rest(struct bid_verify *verify);
+int bid_verify_private_rest(struct bid_verify *verify);
 
 /* Remove the file, or empty directory, @path of the private folder. Returns whether it is gone. */
 bool bid_verify_drop(struct bid_verify *verify, const char *path);

@@ -367,7 +367,7 @@ static int check_foreign(struct bid_verify *verify)
 	return -errno;
 }
 
-int bid_verify_own(struct bid_verify *verify)
+int bid_verify_private(struct bid_verify *verify)
 {
 	enum { ELF = 1 << BID_KIND_ELF, EITHER = ELF | 1 << BID_KIND_DEBUGINFO };
 	static const struct bid_verify_folder folders[] = {
@@ -386,7 +386,7 @@ int bid_verify_own(struct bid_verify *verify)
 	return r;
 }
 
-int bid_verify_own_rest(struct bid_verify *verify)
+int bid_verify_private_rest(struct bid_verify *verify)
 {
 	int r;
 
