@@ -6,7 +6,7 @@
 #include "base/array.h"
 #include "base/byte_order.h"
 #include "base/cleanup.h"
-#include "perfdata/perf.h"
+#include "perfdata/recording.h"
 
 /* where things are in the header (perf, util/header.h, struct perf_file_header) */
 enum {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/byte_order.h"
-#include "perfdata/perf.h"
+#include "perfdata/recording.h"
 
 enum {
 	MISC_DATA = 1 << 13, /* a mapping that is not executable */

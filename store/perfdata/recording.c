@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "perfdata/perf.h"
+#include "perfdata/recording.h"
 
 const char *bid_perfdata_mode_name(enum bid_perfdata_mode mode)
 {

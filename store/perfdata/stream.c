@@ -8,7 +8,7 @@
 
 #include "base/byte_order.h"
 #include "base/cleanup.h"
-#include "perfdata/perf.h"
+#include "perfdata/recording.h"
 
 /* Much larger than a record, to move few bytes; small enough for the second-level cache. */
 #define ROOM (256u << 10)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* The state of reading a recording, and the layers of the reader, from the outermost to the innermost. */
-#ifndef BID_PERFDATA_PERF_H
-#define BID_PERFDATA_PERF_H
+#ifndef BID_PERFDATA_RECORDING_H
+#define BID_PERFDATA_RECORDING_H
 
 #include <sys/types.h>
 
