@@ -6,9 +6,9 @@
  * A server responds asynchronously. For each successful start() it calls
  *
  *   receiver->sent		when the request has left the queue
- *   receiver->head		at most once per body, before it
+ *   receiver->header		at most once per body, before it
  *   receiver->body		any number of times
- *   receiver->broke_off	when the body broke off and the server retries: a head may follow, or the rest of the body
+ *   receiver->broke_off	when the body broke off and the server retries: a header may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
  * from one thread at a time, but not from inside start(), cancel() or resume(), nor under a lock that these take.
@@ -71,7 +71,7 @@ struct bid_receiver {
 	 * A body of @size bytes (or BID_SIZE_UNKNOWN) begins; drop any earlier one. Non-zero (a negative errno) ends the
 	 * transfer.
 	 */
-	int (*head)(void *user, uint64_t size);
+	int (*header)(void *user, uint64_t size);
 	/*
 	 * Take bytes of the body. A non-zero return ends the transfer: -EBADMSG as BID_OUTCOME_REJECTED, others as
 	 * BID_OUTCOME_FAILED. -EAGAIN pauses it until resume(): the same bytes come again afterwards.

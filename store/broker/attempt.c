@@ -52,7 +52,7 @@ static int begin_file(struct bid_attempt *attempt, uint64_t size)
 	attempt->verified = false;
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
-	note_event(attempt, BID_EVENT_HEAD);
+	note_event(attempt, BID_EVENT_HEADER);
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
 	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
@@ -175,7 +175,7 @@ static void receive_sent(void *user)
 	note_event(user, BID_EVENT_SENT);
 }
 
-static int receive_head(void *user, uint64_t size)
+static int receive_header(void *user, uint64_t size)
 {
 	struct bid_attempt *attempt = user;
 	int r = attempt->error ? attempt->error : begin_file(attempt, size);
@@ -246,7 +246,7 @@ static void receive_done(void *user, const struct bid_server_response *response)
 
 const struct bid_receiver bid_attempt_receiver = {
 	.sent = receive_sent,
-	.head = receive_head,
+	.header = receive_header,
 	.body = receive_body,
 	.broke_off = receive_broke_off,
 	.done = receive_done,

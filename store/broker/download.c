@@ -358,7 +358,7 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 /* Under the lock. */
 static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 {
-	unsigned times = hedge == BID_HEDGE_AFTER_HEAD ? BID_HEAD_HEDGES : 1;
+	unsigned times = hedge == BID_HEDGE_AFTER_HEADER ? BID_HEADER_HEDGES : 1;
 	struct bid_broker *broker = download->broker;
 
 	if (download->lock_wait.polls) {

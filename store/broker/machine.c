@@ -102,7 +102,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (candidate->state == BID_CANDIDATE_QUEUED)
 			candidate->state = BID_CANDIDATE_SENT;
 		break;
-	case BID_EVENT_HEAD:
+	case BID_EVENT_HEADER:
 		if (under_way)
 			candidate->state = BID_CANDIDATE_BODY;
 		break;
@@ -174,8 +174,8 @@ static enum bid_hedge hedge_of(const struct bid_machine *machine, enum bid_machi
 {
 	if (!is_undecided(machine))
 		return BID_HEDGE_STOP;
-	if (event == BID_EVENT_HEAD)
-		return BID_HEDGE_AFTER_HEAD;
+	if (event == BID_EVENT_HEADER)
+		return BID_HEDGE_AFTER_HEADER;
 	return starts || event == BID_EVENT_TIMER ? BID_HEDGE_AFTER_START : BID_HEDGE_KEEP;
 }
 

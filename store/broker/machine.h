@@ -60,7 +60,7 @@ enum bid_machine_event {
 	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
 	/* events of one candidate */
 	BID_EVENT_SENT,
-	BID_EVENT_HEAD, /* header */
+	BID_EVENT_HEADER,
 	BID_EVENT_VERIFIED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_LOOP, /* the server requests from this broker */
@@ -92,10 +92,10 @@ enum bid_hedge {
 	BID_HEDGE_STOP, /* no TIMER */
 	BID_HEDGE_KEEP, /* TIMER as before, or as after a start */
 	BID_HEDGE_AFTER_START, /* TIMER after hedge_ms */
-	BID_HEDGE_AFTER_HEAD, /* TIMER after BID_HEAD_HEDGES times hedge_ms: a connection starts slowly */
+	BID_HEDGE_AFTER_HEADER, /* TIMER after BID_HEADER_HEDGES times hedge_ms: a connection starts slowly */
 };
 
-#define BID_HEAD_HEDGES 3
+#define BID_HEADER_HEDGES 3
 
 struct bid_actions {
 	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */

@@ -34,7 +34,7 @@ int bid_loop_init(struct bid_loop *loop)
 }
 
 /* No body follows. */
-static int refuse_head(void *user, uint64_t size)
+static int refuse_header(void *user, uint64_t size)
 {
 	return -ECANCELED;
 }
@@ -46,7 +46,7 @@ static void end_probe(void *user, const struct bid_server_response *response)
 /* Request the id of @state. Under the lock. */
 static void send_probe(struct bid_server_state *state, int64_t now)
 {
-	static const struct bid_receiver receiver = { .head = refuse_head, .done = end_probe };
+	static const struct bid_receiver receiver = { .header = refuse_header, .done = end_probe };
 	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
 	state->loop.probed_ms = now;

@@ -479,7 +479,7 @@ static int begin_whole(struct bid_transfer *transfer)
 
 	if (refuses_text(transfer))
 		return -1;
-	r = transfer->receiver.head(transfer->user, bid_response_size(&transfer->response));
+	r = transfer->receiver.header(transfer->user, bid_response_size(&transfer->response));
 	if (r)
 		classify_receiver(transfer, r);
 	return r;

@@ -103,7 +103,7 @@ static void capture_sent(void *user)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-static int capture_head(void *user, uint64_t size)
+static int capture_header(void *user, uint64_t size)
 {
 	struct capture *capture = user;
 	int r;
@@ -175,7 +175,7 @@ static void capture_done(void *user, const struct bid_server_response *answer)
 
 const struct bid_receiver receiver = {
 	.sent = capture_sent,
-	.head = capture_head,
+	.header = capture_header,
 	.body = capture_body,
 	.broke_off = capture_broke_off,
 	.done = capture_done,

@@ -91,7 +91,7 @@ static enum bid_outcome deliver(struct held_server *held, struct held_transfer *
 	if (held->before_head)
 		held->before_head();
 	if (!held->no_head)
-		r = transfer->receiver->head(transfer->user, size);
+		r = transfer->receiver->header(transfer->user, size);
 	if (r == 0)
 		r = send_part(held, transfer, 0, half);
 	if (held->breaks_off && transfer->receiver->broke_off)
@@ -102,7 +102,7 @@ static enum bid_outcome deliver(struct held_server *held, struct held_transfer *
 	if (!on)
 		return BID_OUTCOME_CANCELLED;
 	if (r == 0 && held->breaks_off)
-		r = transfer->receiver->head(transfer->user, size);
+		r = transfer->receiver->header(transfer->user, size);
 	if (r == 0)
 		r = send_part(held, transfer, held->breaks_off ? 0 : half, held->body_len);
 	pthread_mutex_lock(&held->lock);

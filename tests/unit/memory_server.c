@@ -53,7 +53,7 @@ static const struct artifact *find(struct memory *memory, const struct bid_reque
 /* Returns 0, or the error of @receiver. */
 static int deliver(const struct artifact *artifact, const struct bid_receiver *receiver, void *user)
 {
-	int r = receiver->head(user, artifact->len);
+	int r = receiver->header(user, artifact->len);
 
 	for (size_t at = 0; r == 0 && at < artifact->len; at += PIECE)
 		r = receiver->body(user, artifact->data + at, artifact->len - at < PIECE ? artifact->len - at : PIECE);

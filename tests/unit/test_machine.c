@@ -33,7 +33,7 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_candida
  */
 static const char *const attempts[BID_EVENTS] = {
 	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
-	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEAD] = "...BBBB....",     [BID_EVENT_VERIFIED] = "...CCCC....",
+	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEADER] = "...BBBB....",   [BID_EVENT_VERIFIED] = "...CCCC....",
 	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_LOOP] = "...TTTT....",     [BID_EVENT_RESPONSE] = "...DDDD.D..",
 	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQQQ",
 };
@@ -82,7 +82,7 @@ static const struct {
 	{ BID_EVENT_RESULT, BID_CANDIDATE_DECIDING, false, "EEEEE" },
 	{ BID_EVENT_FALLBACK_LEFT, BID_CANDIDATE_OVER, false, "NReeE" },
 	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
-	{ BID_EVENT_HEAD, BID_CANDIDATE_SENT, false, "NRCTE" },
+	{ BID_EVENT_HEADER, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_VERIFIED, BID_CANDIDATE_BODY, true, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, false, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, true, "NCCTE" },
@@ -158,7 +158,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	/* a chosen one keeps the other candidates from starting; its headers alone do not */
-	assert_int_equal(take(&rig, BID_EVENT_HEAD, 2).hedge, BID_HEDGE_AFTER_HEAD);
+	assert_int_equal(take(&rig, BID_EVENT_HEADER, 2).hedge, BID_HEDGE_AFTER_HEADER);
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 2).hedge, BID_HEDGE_STOP);
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 }
@@ -170,7 +170,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
-	take(&rig, BID_EVENT_HEAD, 1);
+	take(&rig, BID_EVENT_HEADER, 1);
 	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
