@@ -49,7 +49,7 @@ static int begin_file(struct bid_attempt *attempt, uint64_t size)
 	attempt->received = 0;
 	attempt->size = size;
 	attempt->head_len = 0;
-	attempt->verified = false;
+	attempt->checked = false;
 	if (max > 0 && size != BID_SIZE_UNKNOWN && size > max)
 		return -EFBIG;
 	note_event(attempt, BID_EVENT_HEADER);
@@ -120,9 +120,9 @@ static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
 	if (!is_head_checked(attempt))
 		r = keep_head(attempt, data, len);
 	/* the id of the bytes, if known, is the right one */
-	if (r == 0 && is_head_checked(attempt) && !attempt->verified) {
-		attempt->verified = true;
-		note_event(attempt, BID_EVENT_VERIFIED);
+	if (r == 0 && is_head_checked(attempt) && !attempt->checked) {
+		attempt->checked = true;
+		note_event(attempt, BID_EVENT_CHECKED);
 	}
 	return r;
 }
@@ -210,7 +210,7 @@ static void receive_broke_off(void *user)
 {
 	struct bid_attempt *attempt = user;
 
-	attempt->verified = false;
+	attempt->checked = false;
 	bid_download_step_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 

@@ -36,7 +36,7 @@ struct bid_attempt {
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len; /* BID_HEAD_MAX: checked */
-	bool verified; /* the machine knows of the check; false after a break */
+	bool checked; /* the machine knows of the check; false after a break */
 	uint64_t delivered; /* bytes from this server, with repeated ones */
 	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
 	char reason[BID_TEXT_MAX]; /* the same as a text */

@@ -106,7 +106,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (under_way)
 			candidate->state = BID_CANDIDATE_BODY;
 		break;
-	case BID_EVENT_VERIFIED:
+	case BID_EVENT_CHECKED:
 		if (!under_way)
 			break;
 		candidate->state = BID_CANDIDATE_CHOSEN;

@@ -41,7 +41,7 @@ enum bid_candidate_state {
 	BID_CANDIDATE_QUEUED, /* in the queue of the server */
 	BID_CANDIDATE_SENT, /* sent, no header yet */
 	BID_CANDIDATE_BODY, /* header received; or the server retries after its body broke off */
-	BID_CANDIDATE_CHOSEN, /* VERIFIED */
+	BID_CANDIDATE_CHOSEN, /* CHECKED */
 	BID_CANDIDATE_DECIDING, /* the server is done, a commit worker decides */
 	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
 	BID_CANDIDATE_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
@@ -61,7 +61,7 @@ enum bid_machine_event {
 	/* events of one candidate */
 	BID_EVENT_SENT,
 	BID_EVENT_HEADER,
-	BID_EVENT_VERIFIED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
+	BID_EVENT_CHECKED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_LOOP, /* the server requests from this broker */
 	BID_EVENT_RESPONSE, /* the server is done */

@@ -33,7 +33,7 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_candida
  */
 static const char *const attempts[BID_EVENTS] = {
 	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
-	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEADER] = "...BBBB....",   [BID_EVENT_VERIFIED] = "...CCCC....",
+	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEADER] = "...BBBB....",   [BID_EVENT_CHECKED] = "...CCCC....",
 	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_LOOP] = "...TTTT....",     [BID_EVENT_RESPONSE] = "...DDDD.D..",
 	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQQQ",
 };
@@ -83,7 +83,7 @@ static const struct {
 	{ BID_EVENT_FALLBACK_LEFT, BID_CANDIDATE_OVER, false, "NReeE" },
 	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_HEADER, BID_CANDIDATE_SENT, false, "NRCTE" },
-	{ BID_EVENT_VERIFIED, BID_CANDIDATE_BODY, true, "NRCTE" },
+	{ BID_EVENT_CHECKED, BID_CANDIDATE_BODY, true, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, false, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, true, "NCCTE" },
 	{ BID_EVENT_LOOP, BID_CANDIDATE_SENT, false, "NRCTE" },
@@ -159,7 +159,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	/* a chosen one keeps the other candidates from starting; its headers alone do not */
 	assert_int_equal(take(&rig, BID_EVENT_HEADER, 2).hedge, BID_HEDGE_AFTER_HEADER);
-	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 2).hedge, BID_HEDGE_STOP);
+	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 2).hedge, BID_HEDGE_STOP);
 	assert_int_equal(take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 }
 
@@ -171,7 +171,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_HEADER, 1);
-	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
+	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 0);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
@@ -186,15 +186,15 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 
 	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
-	take(&rig, BID_EVENT_VERIFIED, 0);
+	take(&rig, BID_EVENT_CHECKED, 0);
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 0).start, 1);
-	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 0);
+	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 0);
 	/* a cancelled server of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_BROKEN);
 	/* the server may resume first */
-	assert_int_equal(take(&rig, BID_EVENT_VERIFIED, 1).cancel, 1 << 2);
+	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_LEFT, 2);
 	assert_int_equal(rig.candidates[2].state, BID_CANDIDATE_OVERTAKEN);
 }
