@@ -315,7 +315,7 @@ static void make_room(struct bid_attempt *attempt)
 	bid_txn_make_room(attempt->txn);
 	pthread_mutex_lock(&broker->lock);
 	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (state_of(attempt) == BID_CANDIDATE_DECIDING || state_of(attempt) == BID_CANDIDATE_LEAVING)
+	if (state_of(attempt) == BID_CANDIDATE_DECIDING || state_of(attempt) == BID_CANDIDATE_DROPPING)
 		queue_done(attempt);
 	else
 		server->ops->resume(server, attempt);
@@ -474,7 +474,7 @@ void bid_attempt_run(struct bid_attempt *attempt)
 		decide_outcome(attempt);
 	} else {
 		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
-		end_attempt(attempt, BID_EVENT_LEFT);
+		end_attempt(attempt, BID_EVENT_DROPPED);
 	}
 	pthread_mutex_lock(&broker->lock);
 	download->committing = false;

@@ -92,7 +92,7 @@ static void finish_fallback(struct bid_download *download, size_t index, int ans
 	if (answer == 0 && index == 0)
 		fallback->error = 0;
 	note_error(fallback, answer);
-	bid_download_step_and_end(download, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	bid_download_step_and_end(download, BID_EVENT_FALLBACK_FAILED, BID_NO_CANDIDATE);
 }
 
 void bid_fallback_run(struct bid_download *download)

@@ -56,7 +56,7 @@ static void stop_all(struct bid_machine *machine, enum bid_candidate_state from,
 			stop(machine, i, actions);
 }
 
-static void leave(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
+static void abandon(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
 	actions->cancel_fallback = machine->in_fallback;
@@ -72,19 +72,19 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 		break;
 	case BID_EVENT_CANCEL:
 		if (bid_machine_is_cancellable(machine))
-			leave(machine, BID_DOWNLOAD_CANCELLED, actions);
+			abandon(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_TIMEOUT:
 		if (bid_machine_is_cancellable(machine) && !has(machine, BID_CANDIDATE_SENT, BID_CANDIDATE_CHOSEN))
-			leave(machine, BID_DOWNLOAD_TIMED_OUT, actions);
+			abandon(machine, BID_DOWNLOAD_TIMED_OUT, actions);
 		break;
 	case BID_EVENT_OFFLINE:
 		stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_QUEUED, BID_NO_CANDIDATE, actions);
 		break;
 	case BID_EVENT_RESULT:
-		leave(machine, BID_DOWNLOAD_ENDED, actions);
+		abandon(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
-	case BID_EVENT_FALLBACK_LEFT:
+	case BID_EVENT_FALLBACK_FAILED:
 		machine->in_fallback = false;
 		break;
 	default:
@@ -131,12 +131,12 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		if (under_way)
 			candidate->state = BID_CANDIDATE_DECIDING;
 		else if (candidate->state == BID_CANDIDATE_STOPPED)
-			candidate->state = BID_CANDIDATE_LEAVING;
+			candidate->state = BID_CANDIDATE_DROPPING;
 		break;
 	case BID_EVENT_REPORTED:
 		candidate->state = BID_CANDIDATE_OVER;
 		break;
-	case BID_EVENT_LEFT:
+	case BID_EVENT_DROPPED:
 		candidate->state = candidate->broken ? BID_CANDIDATE_BROKEN : BID_CANDIDATE_OVERTAKEN;
 		break;
 	default:
@@ -147,7 +147,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 /* Choose the next start, or the end. A start alone adds none; an attempt that ended is replaced, and other events add one. */
 static void choose(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_LEAVING) || machine->in_fallback;
+	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->in_fallback;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
@@ -155,7 +155,7 @@ static void choose(struct bid_machine *machine, enum bid_machine_event event, st
 		next = find_next(machine);
 	more = busy || next != BID_NO_CANDIDATE || machine->fallbacks > 0;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
-		leave(machine, BID_DOWNLOAD_CANCELLED, actions);
+		abandon(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;
@@ -183,7 +183,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 {
 	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		       event == BID_EVENT_REPORTED || event == BID_EVENT_LEFT || event == BID_EVENT_FALLBACK_LEFT;
+		       event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_FALLBACK_FAILED;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)

@@ -44,7 +44,7 @@ enum bid_candidate_state {
 	BID_CANDIDATE_CHOSEN, /* CHECKED */
 	BID_CANDIDATE_DECIDING, /* the server is done, a commit worker decides */
 	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
-	BID_CANDIDATE_LEAVING, /* cancelled, and the server is done; a commit worker drops it */
+	BID_CANDIDATE_DROPPING, /* cancelled, and the server is done; a commit worker drops it */
 	BID_CANDIDATE_OVER, /* report made, no further attempt */
 	BID_CANDIDATE_STATES
 };
@@ -57,7 +57,7 @@ enum bid_machine_event {
 	BID_EVENT_TIMEOUT, /* the wait of all waiters is over */
 	BID_EVENT_OFFLINE, /* no request may be sent */
 	BID_EVENT_RESULT, /* the result is known */
-	BID_EVENT_FALLBACK_LEFT, /* the fallback has no result */
+	BID_EVENT_FALLBACK_FAILED, /* the fallback has no result */
 	/* events of one candidate */
 	BID_EVENT_SENT,
 	BID_EVENT_HEADER,
@@ -67,7 +67,7 @@ enum bid_machine_event {
 	BID_EVENT_RESPONSE, /* the server is done */
 	BID_EVENT_NO_RESPONSE, /* likewise, because the attempt was cancelled */
 	BID_EVENT_REPORTED, /* report made, perhaps without a request */
-	BID_EVENT_LEFT, /* attempt dropped without a report */
+	BID_EVENT_DROPPED, /* attempt dropped without a report */
 	BID_EVENTS
 };
 

@@ -32,10 +32,10 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_candida
  * change. An attempt that may start becomes QUEUED at once.
  */
 static const char *const attempts[BID_EVENTS] = {
-	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, LEAVING, OVER */
+	/* NVKQSBCDTLO: NONE, OVERTAKEN, BROKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, DROPPING, OVER */
 	[BID_EVENT_SENT] = "...S.......",	 [BID_EVENT_HEADER] = "...BBBB....",   [BID_EVENT_CHECKED] = "...CCCC....",
 	[BID_EVENT_BROKE_OFF] = "QQ.BBBB....",	 [BID_EVENT_LOOP] = "...TTTT....",     [BID_EVENT_RESPONSE] = "...DDDD.D..",
-	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_LEFT] = "QQQQQQQQQQQ",
+	[BID_EVENT_NO_RESPONSE] = "...DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOOO", [BID_EVENT_DROPPED] = "QQQQQQQQQQQ",
 };
 
 static const char letters[] = "NVKQSBCDTLO";
@@ -80,7 +80,7 @@ static const struct {
 	{ BID_EVENT_OFFLINE, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_RESULT, BID_CANDIDATE_NONE, false, "EEEEE" },
 	{ BID_EVENT_RESULT, BID_CANDIDATE_DECIDING, false, "EEEEE" },
-	{ BID_EVENT_FALLBACK_LEFT, BID_CANDIDATE_OVER, false, "NReeE" },
+	{ BID_EVENT_FALLBACK_FAILED, BID_CANDIDATE_OVER, false, "NReeE" },
 	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_HEADER, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_CHECKED, BID_CANDIDATE_BODY, true, "NRCTE" },
@@ -89,7 +89,7 @@ static const struct {
 	{ BID_EVENT_LOOP, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_RESPONSE, BID_CANDIDATE_CHOSEN, true, "NRCTE" },
 	{ BID_EVENT_NO_RESPONSE, BID_CANDIDATE_STOPPED, false, "NRCTE" },
-	{ BID_EVENT_LEFT, BID_CANDIDATE_LEAVING, false, "NReeE" },
+	{ BID_EVENT_DROPPED, BID_CANDIDATE_DROPPING, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_CANDIDATE_QUEUED, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_CANDIDATE_DECIDING, true, "NeeeE" },
 };
@@ -174,7 +174,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 0);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
-	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
+	assert_int_equal(take(&rig, BID_EVENT_DROPPED, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_OVERTAKEN);
 	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
@@ -191,11 +191,11 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 0);
 	/* a cancelled server of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
-	assert_int_equal(take(&rig, BID_EVENT_LEFT, 0).start, BID_NO_CANDIDATE);
+	assert_int_equal(take(&rig, BID_EVENT_DROPPED, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_BROKEN);
 	/* the server may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 2);
-	take(&rig, BID_EVENT_LEFT, 2);
+	take(&rig, BID_EVENT_DROPPED, 2);
 	assert_int_equal(rig.candidates[2].state, BID_CANDIDATE_OVERTAKEN);
 }
 
@@ -246,8 +246,8 @@ static void test_fallbacks_follow_the_last_candidate(void **state)
 	/* another lookup leaves it running */
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_false(actions.end || actions.fallback);
-	assert_true(take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE).fallback);
-	actions = take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	assert_true(take(&rig, BID_EVENT_FALLBACK_FAILED, BID_NO_CANDIDATE).fallback);
+	actions = take(&rig, BID_EVENT_FALLBACK_FAILED, BID_NO_CANDIDATE);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
@@ -262,7 +262,7 @@ static void assert_event_ends_fallback(enum bid_machine_event event, enum bid_do
 	actions = take(&rig, event, BID_NO_CANDIDATE);
 	assert_true(actions.cancel_fallback);
 	assert_false(actions.end);
-	actions = take(&rig, BID_EVENT_FALLBACK_LEFT, BID_NO_CANDIDATE);
+	actions = take(&rig, BID_EVENT_FALLBACK_FAILED, BID_NO_CANDIDATE);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, ended_as);
 }
@@ -299,20 +299,20 @@ static bool is_possible(const struct bid_candidate *candidate, enum bid_machine_
 	switch (event) {
 	case BID_EVENT_REPORTED:
 		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_QUEUED;
-	case BID_EVENT_LEFT:
-		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_LEAVING;
+	case BID_EVENT_DROPPED:
+		return candidate->state == BID_CANDIDATE_DECIDING || candidate->state == BID_CANDIDATE_DROPPING;
 	default:
 		return !is_idle(candidate) && candidate->state != BID_CANDIDATE_DECIDING &&
-		       candidate->state != BID_CANDIDATE_LEAVING;
+		       candidate->state != BID_CANDIDATE_DROPPING;
 	}
 }
 
 /* Returns an event towards the end of the attempt of @candidate. */
 static enum bid_machine_event event_to_end(const struct bid_candidate *candidate)
 {
-	return candidate->state == BID_CANDIDATE_DECIDING  ? BID_EVENT_REPORTED
-	       : candidate->state == BID_CANDIDATE_LEAVING ? BID_EVENT_LEFT
-							   : BID_EVENT_RESPONSE;
+	return candidate->state == BID_CANDIDATE_DECIDING   ? BID_EVENT_REPORTED
+	       : candidate->state == BID_CANDIDATE_DROPPING ? BID_EVENT_DROPPED
+							    : BID_EVENT_RESPONSE;
 }
 
 static void check(const struct rig *rig, const struct bid_actions *actions, bool had_ended)
