@@ -340,7 +340,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	/* the kernel may release the file of the OPEN that got ENOSYS */
 	if (handle) {
 		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
-			bid_tmpfile_release(fs->tmpfiles, handle->tmpfile);
+			bid_tmpfile_last_close(fs->tmpfiles, handle->tmpfile);
 		free_handle(fs, handle);
 	}
 	fuse_reply_err(req, 0);

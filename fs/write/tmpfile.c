@@ -378,7 +378,7 @@ int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile
 	return r == -ESTALE ? 0 : r;
 }
 
-void bid_tmpfile_release(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+void bid_tmpfile_last_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	int r;
 
@@ -415,7 +415,7 @@ void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
 
 	while ((tmpfile = first_named(tmpfiles, NULL, bid_clock_s(), true))) {
 		if (unmounted)
-			bid_tmpfile_release(tmpfiles, tmpfile);
+			bid_tmpfile_last_close(tmpfiles, tmpfile);
 		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
 			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
 				    tmpfile->name);

@@ -9,7 +9,7 @@
  *	bid_tmpfile_publish()	LINK, RENAME: to a final name
  *	bid_tmpfile_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
  *	bid_tmpfile_close()	RELEASE of a handle for writing
- *	bid_tmpfile_release()	the same, of the last one; only the log has the error
+ *	bid_tmpfile_last_close()	the same, of the last one; only the log has the error
  *	bid_tmpfile_unname()	the name is unlinked, renamed, published, or closed after a refusal
  *	bid_tmpfile_put()	the last user frees the file
  *
@@ -100,7 +100,7 @@ int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfi
 int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
 
 /* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */
-void bid_tmpfile_release(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+void bid_tmpfile_last_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Drop the name of @tmpfile, and publish it no more. -EEXIST if it was published under that name meanwhile. */
 int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);

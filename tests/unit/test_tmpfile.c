@@ -91,7 +91,7 @@ static void test_flush_of_the_only_writer_gets_the_error(void **state)
 	assert_false(bid_tmpfile_close(tmpfiles, tmpfile));
 	assert_true(bid_tmpfile_close(tmpfiles, tmpfile));
 	assert_true(has_name("a", "elf"));
-	bid_tmpfile_release(tmpfiles, tmpfile);
+	bid_tmpfile_last_close(tmpfiles, tmpfile);
 	assert_false(has_name("a", "elf"));
 	bid_tmpfile_put(tmpfiles, tmpfile);
 }
