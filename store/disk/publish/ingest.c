@@ -475,8 +475,8 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 }
 
 /* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
-static int publish_instead(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			   const struct bid_temp *file)
+static int publish_or_replace(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			      const struct bid_temp *file)
 {
 	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
 	int r = publish_file(store, ingest, durability, file);
@@ -574,7 +574,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 		bid_evict_before_add(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
 		r = choose_objdir(store, ingest);
 		if (r == 0)
-			r = publish_instead(store, ingest, durability, file);
+			r = publish_or_replace(store, ingest, durability, file);
 		r = finish_publishing(store, ingest, r, durability);
 	}
 	return r;
