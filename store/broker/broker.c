@@ -18,7 +18,7 @@ static void run_download_job(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	bool polls = download->lock_wait.polls, in_fallback = download->machine.in_fallback;
-	bool wanted = download->machine.state == BID_DOWNLOAD_NEW;
+	bool derive = download->machine.state == BID_DOWNLOAD_NEW;
 
 	download->lock_wait.polls = false;
 	if (polls)
@@ -29,7 +29,7 @@ static void run_download_job(struct bid_download *download)
 	else if (in_fallback)
 		bid_fallback_run(download);
 	else
-		bid_download_begin(download, wanted);
+		bid_download_begin(download, derive);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }

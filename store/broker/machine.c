@@ -144,7 +144,13 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 	}
 }
 
-/* Choose the next start, or the end. A start alone adds none; an attempt that ended is replaced, and other events add one. */
+/*
+ * Choose the next start, or the end. While no candidate is chosen, an event starts
+ *
+ *   START			the first candidate, unless an attempt is under way
+ *   REPORTED, DROPPED	the next one in place of the attempt that ended
+ *   TIMER, BROKE_OFF	one more
+ */
 static void choose(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
 	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->in_fallback;
