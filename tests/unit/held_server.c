@@ -88,9 +88,9 @@ static enum bid_outcome deliver(struct held_server *held, struct held_transfer *
 		return held->outcome;
 
 	held->accepted = 0;
-	if (held->before_head)
-		held->before_head();
-	if (!held->no_head)
+	if (held->before_header)
+		held->before_header();
+	if (!held->no_header)
 		r = transfer->receiver->header(transfer->user, size);
 	if (r == 0)
 		r = send_part(held, transfer, 0, half);

@@ -38,9 +38,9 @@ struct held_server {
 	size_t body_len;
 	size_t first_len; /* bytes of the first half, if not 0 */
 	bool breaks_off; /* after half of the body; HOLD_MIDDLE comes next, then a new body */
-	bool no_head; /* never calls head() */
+	bool no_header; /* never calls header() */
 	uint64_t announce; /* announced size, if not 0 */
-	void (*before_head)(void); /* called by the server's thread */
+	void (*before_header)(void); /* called by the server's thread */
 
 	/* read by the test */
 	unsigned requests;

@@ -213,7 +213,7 @@ static void test_second_server_starts_an_empty_body(void **state)
 	assert_int_equal(memory_server_put(cut, &request, data, len - 1), 0);
 	empty->outcome = BID_OUTCOME_FOUND;
 	held_elf(headless, 0xa);
-	headless->no_head = true;
+	headless->no_header = true;
 	assert_int_equal(fetch(fixture, &request, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);

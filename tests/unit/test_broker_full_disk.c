@@ -88,9 +88,9 @@ static void await_work(struct slow *slow)
 static void test_full_disk_pauses_body_until_evicted(void **state)
 {
 	/* an announced size fails before the body; an unknown one when the body is written */
-	static const bool no_head[] = { false, true };
+	static const bool no_header[] = { false, true };
 
-	for (size_t i = 0; i < sizeof(no_head) / sizeof(no_head[0]); i++) {
+	for (size_t i = 0; i < sizeof(no_header) / sizeof(no_header[0]); i++) {
 		struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 		struct bid_request first = elf_of(0xa), second = elf_of(0xb);
 		struct fixture *fixture;
@@ -103,7 +103,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 		held = fetch_first(fixture, &slow.call);
 		bid_store_on_release_fd(fixture->store, release_fd_slowly, &slow);
 		held_elf(held, 0xb);
-		held->no_head = no_head[i];
+		held->no_header = no_header[i];
 		call = call_for(fixture, &second);
 		await_work(&slow);
 		held_wait_paused(held, 1);

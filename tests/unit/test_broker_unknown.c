@@ -299,7 +299,7 @@ static void test_local_error_ends_the_download(void **state)
 
 	second = second_to_held(fixture, &held);
 	held_elf(held, 0xa);
-	held->before_head = exhaust_descriptors;
+	held->before_header = exhaust_descriptors;
 	put_elf(second, 0xa, 0xa);
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_before), 0);
@@ -360,7 +360,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 	fixture_memory(fixture, "has nothing");
 	held->body = large;
 	held->body_len = 65 << 20;
-	held->no_head = true;
+	held->no_header = true;
 	for (unsigned n = 1; n <= 2; n++) {
 		assert_int_equal(fetch(fixture, &request, &call), -ENOSPC);
 		assert_int_equal(call->n_reports, 2);
@@ -401,7 +401,7 @@ static void test_vanished_store_is_not_absence(void **state)
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
-	held->before_head = remove_store;
+	held->before_header = remove_store;
 	doomed = fixture->directory;
 	fetch(fixture, &request, &call);
 	assert_int_not_equal(access(fixture->directory, F_OK), 0);
