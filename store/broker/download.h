@@ -107,7 +107,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /*
- * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt that has not ended,
+ * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt not yet ended,
  * or of a fallback; or before the first attempt. Without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
