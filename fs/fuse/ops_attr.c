@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */

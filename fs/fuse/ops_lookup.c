@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 #include "vfs/export.h"
 

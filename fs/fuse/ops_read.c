@@ -8,6 +8,7 @@
 
 #include "api/evict.h"
 #include "base/cleanup.h"
+#include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 #include "synthetic.h"
 

@@ -8,6 +8,7 @@
 
 #include "api/source_section.h"
 #include "base/cleanup.h"
+#include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 #include "vfs/dir_handle.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Answers to the kernel, at once or after a download: attributes, entries and errors.
+ * Answers to the kernel: attributes, entries and errors.
  *
- *	bid_find_or_fetch()	a request for an artifact; calls a bid_finish_fn
  *	bid_reply_node(), or bid_entry_make() and bid_reply_entry()	LOOKUP: the kernel gets a reference to the inode
  *	bid_forget()		FORGET
  */
@@ -10,28 +9,6 @@
 #define BID_FS_REPLY_H
 
 #include "fuse/ops.h"
-
-/* A request of the kernel for an artifact. */
-struct bid_pending {
-	struct bid_request artifact;
-	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
-	struct fuse_file_info fi; /* OPEN */
-	size_t size; /* READ */
-	off_t offset; /* READ */
-};
-
-/*
- * Answer @req. @error is 0 or the broker's. With 0, @file is the artifact, whose descriptor the function may take; the caller
- * releases the rest.
- */
-typedef void (*bid_finish_fn)(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file);
-
-/*
- * Find the artifact of @pending, which is copied, and call @finish with it. The call comes from this function if the store has
- * the artifact or the artifact is known to be absent, else from a thread of the broker at the end of the download or of the bounded
- * wait. No thread waits meanwhile. The answer to an interrupted request is EINTR, at once.
- */
-void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn finish);
 
 /*
  * stat(2) the file of @node, if it need not be opened: a temporary file, a copy of /proc/kcore, or a section that READ will
