@@ -119,8 +119,8 @@ def test_long_flood_keeps_memory_bounded(mount, mode, needs_root, faults, workdi
     refused = mnt.counter("rate_limited")
     more = resident(mnt) - before
     print(f"{refused} refused; {more / 1e6:.1f} MB more, {mnt.counter('negative_entries')} negative entries")
-    # the kernel keeps an inode for each looked up id until memory is short
-    assert refused > 10000 and more < 64 * refused + (16 << 20)
+    # the kernel keeps an inode for each looked up id until memory is short, and the daemon some 160 bytes
+    assert refused > 10000 and more < 192 * refused + (16 << 20)
 
 
 def test_ratelimit_0_is_unlimited(mount, needs_root, faults, flood):
