@@ -58,9 +58,11 @@ static const struct command {
 			    "  bidctl get 15dfff3 source /usr/src/coreutils/ls.c\n"
 			    "  bidctl get --core=core.1234\n" },
 	{ "remove", HELP_BUILD "...", "remove builds, or one path of a build", 0, -1, ctl_remove,
-	  HELP_ID "Examples:\n"
-		  "  bidctl remove ./a.out\n"
-		  "  bidctl remove --path=/usr/bin/ls --dry-run\n" },
+	  "ID is a build-id in full; FILE is an ELF file, or a path of one that the store\n"
+	  "knows; kernel is the running kernel.\n\n"
+	  "Examples:\n"
+	  "  bidctl remove ./a.out\n"
+	  "  bidctl remove --path=/usr/bin/ls --dry-run\n" },
 	{ "update", "FILE...", "add files, and replace what the store has of their builds", 1, -1, ctl_update },
 	{ "missing", "[ID...|-]", "list the build-ids that the store lacks", 0, -1, ctl_missing,
 	  "Without ID it reads build-ids from standard input, one a line.\n"
@@ -223,7 +225,7 @@ static const struct option_row {
 	  AT(require_signed), require_words },
 	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)", WORD, AT(order),
 	  order_words },
-	{ "path", 0, "PATH", "remove", "remove every build of this original path; repeatable", LIST, AT(paths) },
+	{ "path", 0, "PATH", "remove", "remove this name of every build; repeatable", LIST, AT(paths) },
 	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG, AT(deep) },
 	{ "against", 0, "LIST", "verify", "compare with a list of sha256sum(1), or with 'packages'", TEXT, AT(against) },
 	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG, AT(repair) },
