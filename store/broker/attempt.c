@@ -29,7 +29,7 @@ static void queue_done(struct bid_attempt *attempt)
 	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
-/* Note an @event that does not end the download. By the server, without the lock. */
+/* Note an @event that does not end the download. By the thread of the server, without the lock. */
 static void note_event(struct bid_attempt *attempt, enum bid_machine_event event)
 {
 	struct bid_download *download = attempt->download;
@@ -287,7 +287,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 }
 
 /*
- * End @attempt as REPORTED, or as LEFT if its server may get another one. Frees it. By the commit worker with its own reference,
+ * End @attempt as REPORTED, or as DROPPED if its server may get another one. Frees it. By the commit worker with its own reference,
  * without the lock.
  */
 static void end_attempt(struct bid_attempt *attempt, enum bid_machine_event event)
