@@ -34,6 +34,7 @@ enum bid_download_state {
 	BID_DOWNLOAD_STATES
 };
 
+/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start up to OVERTAKEN. */
 enum bid_candidate_state {
 	BID_CANDIDATE_NONE, /* no attempt, but one may start */
 	BID_CANDIDATE_OVERTAKEN, /* the last attempt was cancelled, and another may start */
