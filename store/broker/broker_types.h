@@ -11,20 +11,19 @@
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
  *   fallback.c		files that may have a section, after the last server
- *   reports.c		reports, counters, messages
- *   recent_responses.c	ring of the last reports
+ *   reports.c		reports, the ring of the last ones; counters, messages
  */
 #ifndef BID_BROKER_TYPES_H
 #define BID_BROKER_TYPES_H
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/queue.h>
 
 #include "api/broker.h"
 #include "api/negative.h"
 #include "base/timer.h"
-#include "broker/recent_responses.h"
 
 #define BID_DOWNLOAD_BUCKETS 1024
 #define BID_HEDGE_MS	     300
@@ -100,6 +99,15 @@ struct bid_commit_worker {
 
 #define BID_COMMIT_WORKERS 4
 
+/*
+ * Ring of the last reports, for attributes, info, status and messages. A report is counted by reference: one of its download, one
+ * of the ring, one of each reader without the lock.
+ */
+struct bid_recent_responses {
+	struct bid_report *ring[BID_RESPONSES_MAX];
+	size_t n; /* number of all reports ever added */
+};
+
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
@@ -159,6 +167,20 @@ uint64_t bid_loop_look(struct bid_download *download);
 
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
 bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
+
+/* reports.c */
+
+/* Returns a copy of @text; NULL of NULL, or without memory. */
+static inline const char *bid_text_copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+/* Under the lock. */
+void bid_recent_responses_release(struct bid_recent_responses *responses);
+
+/* Under the lock. */
+void bid_report_unref(struct bid_report *report);
 
 /* threads.c */
 

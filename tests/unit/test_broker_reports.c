@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Reports of the broker: responses of servers, and the last failures. */
-#include "broker_fixture.h"
+#include "held_server.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "broker/broker_types.h"
 
 struct seen {
 	size_t n;
@@ -21,47 +19,38 @@ static int see(void *user, const struct bid_report *failure, unsigned again_s)
 	return 0;
 }
 
-/* Add the response @text of @server to @request at @now to the ring. */
-static void keep(struct fixture *fixture, size_t server, const struct bid_request *request, const char *text, int64_t now)
+/* Let @server fail with @text. */
+static void set_failure(struct held_server *server, const char *text)
 {
-	struct bid_report *report = bid_report_new(&(struct bid_report){
-		.server = fixture->broker->servers[server].server->name,
-		.request = *request,
-		.outcome = BID_OUTCOME_UNREACHABLE,
-		.text = text,
-		.time = now,
-	});
-
-	assert_non_null(report);
-	pthread_mutex_lock(&fixture->broker->lock);
-	bid_recent_responses_add(&fixture->broker->responses, report);
-	bid_report_unref(report);
-	pthread_mutex_unlock(&fixture->broker->lock);
+	server->outcome = BID_OUTCOME_UNREACHABLE;
+	server->text = text;
 }
 
 static void test_equal_failures_are_counted(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_request one = elf_of(1), two = elf_of(2);
+	struct held_server *a, *b;
 	struct seen seen = { 0 };
 
 	fixture_broker(fixture, &patient);
-	fixture_memory(fixture, "a");
-	fixture_memory(fixture, "b");
-	keep(fixture, 0, &one, "HTTP 503", 10);
-	keep(fixture, 0, &one, "HTTP 401", 11);
-	keep(fixture, 1, &one, "HTTP 503", 11);
-	keep(fixture, 0, &two, "HTTP 503", 12);
+	a = fixture_held(fixture, "a");
+	b = fixture_held(fixture, "b");
+	set_failure(a, "HTTP 503");
+	set_failure(b, "HTTP 401");
+	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
+	set_failure(b, "HTTP 503");
+	assert_int_equal(fetch(fixture, &two, NULL), -EHOSTUNREACH);
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, 3);
 	assert_string_equal(seen.all[0].text, "HTTP 503");
-	assert_string_equal(seen.all[0].server, "a");
-	assert_int_equal(seen.all[0].count, 2);
-	assert_int_equal(seen.all[0].first_time, 10);
-	assert_int_equal(seen.all[0].time, 12);
-	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
-	assert_string_equal(seen.all[1].server, "b");
-	assert_int_equal(seen.all[1].count, 1);
+	assert_string_equal(seen.all[0].server, "b");
+	assert_int_equal(seen.all[0].count, 1);
+	assert_string_equal(seen.all[1].text, "HTTP 503");
+	assert_string_equal(seen.all[1].server, "a");
+	assert_int_equal(seen.all[1].count, 2);
+	assert_int_equal(seen.all[1].request.id.bytes[0], 2);
+	assert_true(seen.all[1].first_time > 0 && seen.all[1].first_time <= seen.all[1].time);
 	assert_string_equal(seen.all[2].text, "HTTP 401");
 }
 
@@ -70,19 +59,23 @@ static void test_oldest_failure_is_dropped(void **state)
 	struct fixture *fixture = *state;
 	struct bid_request request = elf_of(1);
 	struct seen seen = { 0 };
+	struct held_server *a;
 	char text[32];
 
 	fixture_broker(fixture, &patient);
-	fixture_memory(fixture, "a");
-	for (int i = 0; i < BID_RESPONSES_MAX + 5; i++) {
-		snprintf(text, sizeof(text), "trouble %d", i);
-		keep(fixture, 0, &request, text, i);
+	a = fixture_held(fixture, "a");
+	set_failure(a, text);
+	for (int i = 0; i <= BID_RESPONSES_MAX + 5; i++) {
+		/* an old failure comes again at the end */
+		snprintf(text, sizeof(text), "trouble %d", i < BID_RESPONSES_MAX + 5 ? i : 250);
+		request.id.bytes[1] = (uint8_t)(i & 255);
+		request.id.bytes[2] = (uint8_t)(i >> 8);
+		assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	}
-	keep(fixture, 0, &request, "trouble 250", 300);
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, BID_FAILURES_MAX);
+	assert_string_equal(seen.all[0].text, "trouble 250");
 	assert_int_equal(seen.all[0].count, 2);
-	assert_int_equal(seen.all[0].first_time, 250);
 	assert_string_equal(seen.all[1].text, "trouble 260");
 	assert_string_equal(seen.all[BID_FAILURES_MAX - 1].text, "trouble 245");
 }
