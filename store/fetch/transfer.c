@@ -152,6 +152,8 @@ static const struct ending {
 	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
 	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to an invalid URL" },
 	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
+	/* the callbacks set a result for their own errors: libcurl decodes the first member of a gzip body alone */
+	{ CURLE_WRITE_ERROR, BID_OUTCOME_REFUSED, false, "came in an encoding that libcurl does not decode" },
 	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "malformed response:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };

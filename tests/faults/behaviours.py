@@ -18,6 +18,7 @@
   encoded                   the plain file, announced as Content-Encoding: gzip
   encoding:NAME             the file with Content-Encoding: NAME (gzip, deflate or none), without a size
   encoding-chunked:NAME     the same, in chunks
+  gzip-members              the file as two members of gzip (RFC 1952, 2.2)
   bomb                      64 MiB of zeros in 64 KiB of gzip
   truncate:N                N bytes of the file, with the Content-Length of the whole file
   truncate-noclen:N         N bytes, ended by closing; X-DEBUGINFOD-SIZE is that of the whole file
@@ -213,6 +214,13 @@ def encoding_chunked(handler, arg, data):
 
 def bomb(handler, arg):
     body = gzip.compress(bytes(64 << 20))
+    handler.begin(200, [("Content-Length", str(len(body))), ("Content-Encoding", "gzip")])
+    handler.send(body)
+
+
+@with_artifact
+def gzip_members(handler, arg, data):
+    body = gzip.compress(data[:1000]) + gzip.compress(data[1000:])
     handler.begin(200, [("Content-Length", str(len(body))), ("Content-Encoding", "gzip")])
     handler.send(body)
 
@@ -515,6 +523,7 @@ BEHAVIOURS = {
     "empty-chunked": (empty_chunked, False),
     "modified": (modified, True),
     "encoded": (encoded, False),
+    "gzip-members": (gzip_members, False),
     "encoding": (encoding, True),
     "encoding-chunked": (encoding_chunked, True),
     "bomb": (bomb, False),

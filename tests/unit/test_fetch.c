@@ -171,6 +171,7 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "error:503:junk", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "error:503:-1", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "encoded", BID_OUTCOME_REFUSED, "came in an encoding that cannot be decoded: ", 1, 1, false },
+		{ "gzip-members", BID_OUTCOME_REFUSED, "came in an encoding that libcurl does not decode", 1, 1, false },
 		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to a place that bidfs does not follow", 1, 0,
 		  false },
 		{ "redirect:ftp://127.0.0.1/", BID_OUTCOME_REFUSED, "redirected to a place that bidfs does not follow", 1, 0,
