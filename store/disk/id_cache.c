@@ -8,10 +8,7 @@
 #include "api/elf.h"
 #include "base/stat_data.h"
 
-enum {
-	SETS = 4096, /* a power of two */
-	WAYS = 4,
-};
+enum { SLOTS = 1 << 14 };
 
 struct id_cache_entry {
 	struct bid_stat_data stat_data; /* ino 0: free */
@@ -23,8 +20,7 @@ struct id_cache_entry {
 
 struct bid_id_cache {
 	pthread_mutex_t lock; /* protects all below; not held while a file is read */
-	unsigned turn; /* way of a full set to evict next */
-	struct id_cache_entry entries[SETS][WAYS];
+	struct id_cache_entry slots[SLOTS]; /* by inode; a file takes the slot of another one */
 };
 
 int bid_id_cache_new(struct bid_id_cache **ret_cache)
@@ -47,24 +43,23 @@ void bid_id_cache_free(struct bid_id_cache *id_cache)
 	free(id_cache);
 }
 
-static struct id_cache_entry *set_of(struct bid_id_cache *id_cache, ino_t ino, dev_t dev)
+/* The slot of the file with @st. */
+static struct id_cache_entry *slot_of(struct bid_id_cache *id_cache, const struct stat *st)
 {
-	uint64_t hash = ((uint64_t)ino ^ (uint64_t)dev << 32) * 0x9e3779b97f4a7c15U;
+	uint64_t hash = ((uint64_t)st->st_ino ^ (uint64_t)st->st_dev << 32) * 0x9e3779b97f4a7c15U;
 
-	return id_cache->entries[hash >> 32 & (SETS - 1)];
+	return &id_cache->slots[hash >> 32 & (SLOTS - 1)];
 }
 
 static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, bool want_dwarf, struct bid_identity *ret_identity)
 {
-	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
-	bool found = false;
+	const struct id_cache_entry *slot = slot_of(id_cache, st);
+	bool found;
 
 	pthread_mutex_lock(&id_cache->lock);
-	for (unsigned i = 0; i < WAYS && !found; i++) {
-		found = bid_stat_data_is_current(&set[i].stat_data, st) && (set[i].examined || !want_dwarf);
-		if (found)
-			*ret_identity = set[i].identity;
-	}
+	found = bid_stat_data_is_current(&slot->stat_data, st) && (slot->examined || !want_dwarf);
+	if (found)
+		*ret_identity = slot->identity;
 	pthread_mutex_unlock(&id_cache->lock);
 	return found;
 }
@@ -73,20 +68,16 @@ static bool recall_check(struct bid_id_cache *id_cache, const struct stat *st, b
 static void keep_check(struct bid_id_cache *id_cache, const struct stat *st, const struct bid_stat_data *stat_data, bool examined,
 		       const struct bid_identity *identity)
 {
-	struct id_cache_entry *set = set_of(id_cache, stat_data->ino, stat_data->dev);
-	struct id_cache_entry *slot = NULL;
+	struct id_cache_entry *slot = slot_of(id_cache, st);
+	bool same;
 
 	pthread_mutex_lock(&id_cache->lock);
-	for (unsigned i = 0; i < WAYS; i++)
-		if (set[i].stat_data.ino == 0 || (set[i].stat_data.ino == stat_data->ino && set[i].stat_data.dev == stat_data->dev))
-			slot = &set[i];
-	if (!slot)
-		slot = &set[id_cache->turn++ % WAYS];
+	same = bid_stat_data_matches(&slot->stat_data, st);
 	*slot = (struct id_cache_entry){
 		.stat_data = *stat_data,
 		.examined = examined,
-		.reported = slot->reported && bid_stat_data_matches(&slot->stat_data, st),
-		.underivable = bid_stat_data_matches(&slot->stat_data, st) ? slot->underivable : 0,
+		.reported = same && slot->reported,
+		.underivable = same ? slot->underivable : 0,
 		.identity = *identity,
 	};
 	pthread_mutex_unlock(&id_cache->lock);
@@ -136,39 +127,33 @@ void bid_id_cache_unpacked(struct bid_id_cache *id_cache, const struct stat *st,
 
 bool bid_id_cache_report(struct bid_id_cache *id_cache, const struct stat *st)
 {
-	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
-	bool first = false;
+	struct id_cache_entry *slot = slot_of(id_cache, st);
+	bool first;
 
 	pthread_mutex_lock(&id_cache->lock);
-	for (unsigned i = 0; i < WAYS; i++) {
-		if (!bid_stat_data_matches(&set[i].stat_data, st))
-			continue;
-		first = !set[i].reported;
-		set[i].reported = true;
-	}
+	first = bid_stat_data_matches(&slot->stat_data, st) && !slot->reported;
+	slot->reported |= first;
 	pthread_mutex_unlock(&id_cache->lock);
 	return first;
 }
 
 void bid_id_cache_set_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind)
 {
-	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
+	struct id_cache_entry *slot = slot_of(id_cache, st);
 
 	pthread_mutex_lock(&id_cache->lock);
-	for (unsigned i = 0; i < WAYS; i++)
-		if (bid_stat_data_matches(&set[i].stat_data, st))
-			set[i].underivable |= 1U << kind;
+	if (bid_stat_data_matches(&slot->stat_data, st))
+		slot->underivable |= 1U << kind;
 	pthread_mutex_unlock(&id_cache->lock);
 }
 
 bool bid_id_cache_is_underivable(struct bid_id_cache *id_cache, const struct stat *st, enum bid_kind kind)
 {
-	struct id_cache_entry *set = set_of(id_cache, st->st_ino, st->st_dev);
-	bool is = false;
+	const struct id_cache_entry *slot = slot_of(id_cache, st);
+	bool is;
 
 	pthread_mutex_lock(&id_cache->lock);
-	for (unsigned i = 0; i < WAYS; i++)
-		is |= set[i].underivable & 1U << kind && bid_stat_data_is_current(&set[i].stat_data, st);
+	is = slot->underivable & 1U << kind && bid_stat_data_is_current(&slot->stat_data, st);
 	pthread_mutex_unlock(&id_cache->lock);
 	return is;
 }
