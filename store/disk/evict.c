@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Eviction: choose the artifacts, their order, and the names that disappear with them. */
+/* Eviction: choose the artifacts and their order. */
 #include "disk/evict.h"
 
 #include <errno.h>
@@ -18,11 +18,9 @@
 #include "disk/digest.h"
 #include "disk/event_log.h"
 #include "disk/find.h"
-#include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
-#include "disk/objdir_walk.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/space.h"
@@ -239,15 +237,13 @@ static bool is_unused(struct bid_store *store, const struct candidate *candidate
 }
 
 /*
- * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory disappeared too, 0 if not,
- * -EAGAIN, or -EBUSY for an open file.
+ * Remove one candidate, unless it was used or changed since it was chosen. Returns 0, -EAGAIN, or -EBUSY for an open file.
  */
 static int remove_candidate(const struct eviction *eviction, const struct candidate *candidate, struct found *ret_found)
 {
 	const struct bid_request *request = &candidate->request;
 	struct bid_store *store = eviction->store;
 	bid_auto_fd int lock = -1;
-	bool emptied;
 	int r;
 
 	if (!is_unused(store, candidate, ret_found))
@@ -271,12 +267,11 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 	bid_event_log_eviction(store, request, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
-	emptied = r == 0 && !request->subpath;
-	if (emptied)
+	if (r == 0 && !request->subpath)
 		bid_link_leave(store, &request->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
 	bid_record_drop(store, request);
-	return emptied;
+	return 0;
 }
 
 /* a download to remove under all its names */
@@ -360,45 +355,6 @@ void bid_evict_before_add(struct bid_store *store, const struct bid_request *req
 	bid_record_drop(store, request);
 }
 
-struct heirs {
-	struct bid_store *store;
-	const struct bid_idset *wanted;
-};
-
-static int point_link(void *user, const struct bid_objdir *entry)
-{
-	const struct heirs *heirs = user;
-	bid_auto_fd int lock = -1;
-	char target[PATH_MAX];
-
-	if (entry->kinds == 0 || !bid_idset_find(heirs->wanted, &entry->id))
-		return 0;
-	lock = bid_store_lock(heirs->store, true);
-	if (bid_link_look(heirs->store, &entry->id, target) != BID_LINK_NONE)
-		return 0;
-	return bid_link_point(heirs->store, &entry->id, entry->path);
-}
-
-/* An unreadable directory gets no link; the eviction has made room all the same. */
-static int pass_by(void *user, const char *path, int error)
-{
-	return 0;
-}
-
-/* If perf has another name of these builds, point their link at it: the link is free now. */
-static int pass_on(struct bid_store *store, const struct bid_id *ids, size_t n)
-{
-	struct bid_idset wanted = { 0 };
-	struct heirs heirs = { .store = store, .wanted = &wanted };
-	struct bid_visitor visitor = { .entry = point_link, .unread = pass_by, .user = &heirs };
-	int r = bid_idset_init(&wanted, ids, n);
-
-	if (r == 0 && n > 0)
-		r = bid_objdirs_each(store, &visitor);
-	bid_idset_release(&wanted);
-	return r;
-}
-
 /* Note an open file as used. */
 static void note_open(struct eviction *eviction, const struct candidate *candidate)
 {
@@ -415,15 +371,11 @@ static void note_open(struct eviction *eviction, const struct candidate *candida
 }
 
 /* Evict @size bytes, if there are as many. */
-static int evict_candidates(struct eviction *eviction, uint64_t size)
+static void evict_candidates(struct eviction *eviction, uint64_t size)
 {
 	const struct bid_evict_config *config = eviction->config;
-	bid_auto_free struct bid_id *emptied = calloc(eviction->n + 1, sizeof(*emptied));
 	struct bid_evict_stats *stats = &eviction->stats;
-	size_t n = 0;
 
-	if (!emptied)
-		return -ENOMEM;
 	for (size_t i = 0; i < eviction->n && stats->evicted_size < size; i++) {
 		const struct candidate *candidate = &eviction->candidates[i];
 		struct found found;
@@ -435,8 +387,6 @@ static int evict_candidates(struct eviction *eviction, uint64_t size)
 			continue;
 		stats->evicted++;
 		stats->evicted_size += candidate->size;
-		if (r > 0)
-			emptied[n++] = candidate->request.id;
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .request = candidate->request,
 									      .path = found.path,
@@ -444,7 +394,6 @@ static int evict_candidates(struct eviction *eviction, uint64_t size)
 									      .size = candidate->size,
 									      .last_use = candidate->last_use.tv_sec });
 	}
-	return n > 0 ? pass_on(eviction->store, emptied, n) : 0;
 }
 
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
@@ -467,7 +416,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		eviction.why = at_least > 0 ? "no space" : stats->free < config->limits.min_free ? "min-free" : "cache-size";
 		if (eviction.n > 0)
 			qsort(eviction.candidates, eviction.n, sizeof(*eviction.candidates), by_last_use);
-		r = evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
+		evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
 	}
 	for (size_t i = 0; i < eviction.n; i++)
 		bid_request_release(&eviction.candidates[i].request);
