@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +58,14 @@ struct probe_source {
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
 	struct load_segment *loads; /* in the order of the file; owned */
 	size_t n_loads, room;
+	regex_t operand; /* owned; the form of an operand of an argument */
+	bool has_operand; /* @operand is valid */
 };
 
 static void source_release(struct probe_source *source)
 {
+	if (source->has_operand)
+		regfree(&source->operand);
 	free(source->loads);
 	free(source->notes);
 	bid_sections_release(&source->sections);
@@ -163,130 +168,15 @@ static const char *next_text(const char **at, const char *end)
 	return text;
 }
 
-/* A part of the arguments' text. */
-struct part {
-	const char *text;
-	size_t len;
-};
-
-static bool part_is(const struct part *part, const char *text)
-{
-	return part->len == strlen(text) && memcmp(part->text, text, part->len) == 0;
-}
-
-static bool part_begins(const struct part *part, char c)
-{
-	return part->len > 0 && part->text[0] == c;
-}
-
-static void skip_chars(struct part *part, size_t n)
-{
-	part->text += n;
-	part->len -= n;
-}
-
-/* Take the leading digits off @part. */
-static struct part take_digits(struct part *part)
-{
-	struct part digits = { .text = part->text };
-
-	while (digits.len < part->len && part->text[digits.len] >= '0' && part->text[digits.len] <= '9')
-		digits.len++;
-	skip_chars(part, digits.len);
-	return digits;
-}
-
-/* Is the number @digits from @min to @max? */
-static bool in_range(const struct part *digits, unsigned long min, unsigned long max)
-{
-	unsigned long number = digits->len > 0 ? strtoul(digits->text, NULL, 10) : ULONG_MAX;
-
-	return number >= min && number <= max;
-}
-
-/*
- * Translate an assembler's register name into the kernel's, for each part of a register: "ax" for rax, eax, ax, al, ah; "r8" for
- * r8, r8d.
- */
-static bool x86_register(const struct part *name, char ret_name[static 4])
-{
-	static const char *const old[] = { "ax", "bx", "cx", "dx", "si", "di", "bp", "sp" };
-	struct part rest = *name, digits;
-
-	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++) {
-		bool wide = name->len == 3 && (part_begins(name, 'r') || part_begins(name, 'e')) &&
-			    memcmp(name->text + 1, old[i], 2) == 0;
-		bool part = i < 4 ? name->len == 2 && name->text[0] == old[i][0] && strchr("lh", name->text[1])
-				  : name->len == 3 && memcmp(name->text, old[i], 2) == 0 && name->text[2] == 'l';
-
-		if (wide || part || part_is(name, old[i])) {
-			memcpy(ret_name, old[i], 3);
-			return true;
-		}
-	}
-	if (!part_begins(&rest, 'r'))
-		return false;
-	skip_chars(&rest, 1);
-	digits = take_digits(&rest);
-	if (!in_range(&digits, 8, 15) || digits.len > 2 || rest.len > 1 || (rest.len == 1 && !strchr("dwb", rest.text[0])))
-		return false;
-	snprintf(ret_name, 4, "r%.*s", (int)digits.len, digits.text);
-	return true;
-}
-
-/* "%REGISTER", "(%REGISTER)" or "NUMBER(%REGISTER)", with a sign or without */
-static bool x86_operand(struct part operand, char *ret_text, size_t size)
-{
-	char sign = part_begins(&operand, '-') ? '-' : '+', name[4];
-	struct part digits;
-
-	if (part_begins(&operand, '%')) {
-		skip_chars(&operand, 1);
-		return x86_register(&operand, name) && (size_t)snprintf(ret_text, size, "%%%s", name) < size;
-	}
-	if (part_begins(&operand, '-') || part_begins(&operand, '+'))
-		skip_chars(&operand, 1);
-	digits = take_digits(&operand);
-	if (operand.len < 4 || memcmp(operand.text, "(%", 2) != 0 || operand.text[operand.len - 1] != ')')
-		return false;
-	skip_chars(&operand, 2);
-	operand.len--;
-	return x86_register(&operand, name) &&
-	       (size_t)snprintf(ret_text, size, "%c%.*s(%%%s)", sign, digits.len ? (int)digits.len : 1,
-				digits.len ? digits.text : "0", name) < size;
-}
-
-/* "xN", "[sp]" or "[sp, NUMBER]" */
-static bool aarch64_operand(struct part operand, char *ret_text, size_t size)
-{
-	struct part digits = { .text = "0", .len = 1 };
-
-	if (part_begins(&operand, 'x')) {
-		skip_chars(&operand, 1);
-		digits = take_digits(&operand);
-		return operand.len == 0 && in_range(&digits, 0, 30) &&
-		       (size_t)snprintf(ret_text, size, "%%x%.*s", (int)digits.len, digits.text) < size;
-	}
-	if (operand.len < 4 || memcmp(operand.text, "[sp", 3) != 0)
-		return false;
-	skip_chars(&operand, 3);
-	if (operand.len > 2 && memcmp(operand.text, ", ", 2) == 0) {
-		skip_chars(&operand, 2);
-		digits = take_digits(&operand);
-	}
-	return digits.len > 0 && part_is(&operand, "]") &&
-	       (size_t)snprintf(ret_text, size, "+%.*s(%%sp)", (int)digits.len, digits.text) < size;
-}
-
 /* Return the kernel's type for SIZE in "SIZE@OPERAND", or NULL if it has none. A negative SIZE means a signed number. */
-static const char *type_of(const struct part *size)
+static const char *type_of(const char *size)
 {
 	static const struct {
 		long size;
 		const char *type;
 	} types[] = { { -8, ":s64" }, { -4, ":s32" }, { -2, ":s16" }, { -1, ":s8" },
 		      { 1, ":u8" },   { 2, ":u16" },  { 4, ":u32" },  { 8, ":u64" } };
-	long number = strtol(size->text, NULL, 0);
+	long number = strtol(size, NULL, 0);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		if (types[i].size == number)
@@ -294,42 +184,87 @@ static const char *type_of(const struct part *size)
 	return NULL;
 }
 
-static void print_argument(FILE *out, uint16_t machine, unsigned number, struct part argument)
-{
-	const char *at = memchr(argument.text, '@', argument.len), *type = "";
-	char text[64];
-	bool known;
+/* Operands of an assembler as perf reads them, arch_sdt_arg_parse_op() of each architecture: a register, or memory behind one. */
+#define X86_OPERAND \
+	"^(([-+]?)([0-9]*)\\()?" \
+	"%([re]?([abcd]x|[sd]i|[sb]p)|([abcd])[lh]|([sd]i|[sb]p)l|(r([89]|1[0-5]))[dwb]?)" \
+	"(\\))?$"
+#define AARCH64_OPERAND "^(x([12]?[0-9]|30)|\\[sp(, ([0-9]+))?\\])$"
 
-	if (at) {
-		type = type_of(&argument);
-		skip_chars(&argument, (size_t)(at + 1 - argument.text));
-	}
-	known = machine == EM_AARCH64 ? aarch64_operand(argument, text, sizeof(text))
-				      : (machine == EM_X86_64 || machine == EM_386) && x86_operand(argument, text, sizeof(text));
-	if (type && known)
-		fprintf(out, " arg%u=%s%s", number, text, type);
+enum {
+	GROUPS = 9,
+	OPERAND_MAX = 63, /* letters */
+};
+
+/* a group of a match in @text, for "%.*s" */
+#define GROUP(group) (int)((group).rm_eo - (group).rm_so), text + ((group).rm_so < 0 ? 0 : (group).rm_so)
+
+/* The kernel has one name for all parts of a register: "ax" for rax, eax, ax, al, ah; "r8" for r8, r8d. */
+static void print_x86(FILE *out, const char *text, const regmatch_t groups[static GROUPS])
+{
+	bool memory = groups[1].rm_so >= 0, is_old = groups[5].rm_so >= 0, is_half = groups[6].rm_so >= 0;
+	const regmatch_t *name = is_old ? &groups[5] : is_half ? &groups[6] : &groups[groups[7].rm_so >= 0 ? 7 : 8];
+
+	if (memory)
+		fprintf(out, "%s%.*s%s(", text[0] == '-' ? "-" : "+", GROUP(groups[3]),
+			groups[3].rm_so == groups[3].rm_eo ? "0" : "");
+	fprintf(out, "%%%.*s%s%s", GROUP(*name), is_half ? "x" : "", memory ? ")" : "");
+}
+
+static void print_aarch64(FILE *out, const char *text, const regmatch_t groups[static GROUPS])
+{
+	if (groups[2].rm_so >= 0)
+		fprintf(out, "%%x%.*s", GROUP(groups[2]));
+	else
+		fprintf(out, "+%.*s%s(%%sp)", GROUP(groups[4]), groups[4].rm_so < 0 ? "0" : "");
+}
+
+static void print_argument(FILE *out, const struct probe_source *source, unsigned number, const char *argument, size_t len)
+{
+	const char *at = memchr(argument, '@', len), *type = at ? type_of(argument) : "", *operand = at ? at + 1 : argument;
+	regmatch_t groups[GROUPS];
+	char text[OPERAND_MAX + 1];
+
+	len -= (size_t)(operand - argument);
+	if (!type || len > OPERAND_MAX)
+		return;
+	memcpy(text, operand, len);
+	text[len] = '\0';
+	if (regexec(&source->operand, text, GROUPS, groups, 0) != 0 || !strchr(text, '(') != !strchr(text, ')'))
+		return;
+	fprintf(out, " arg%u=", number);
+	(source->sections.header.machine == EM_AARCH64 ? print_aarch64 : print_x86)(out, text, groups);
+	fputs(type, out);
 }
 
 /*
  * Print @arguments of a static probe in the kernel's form for an event: "-4@%edi 8@(%rbx)" becomes " arg1=%di:s32
- * arg2=+0(%bx):u64". Each argument is an assembler operand for @machine (ELF gABI, e_machine). Prints only registers and memory
- * behind a register, on x86 and AArch64; skips any other operand together with its number (perf, arch_sdt_arg_parse_op() of each
- * architecture).
+ * arg2=+0(%bx):u64". Skips an operand of another form together with its number.
  */
-static void print_arguments(FILE *out, uint16_t machine, const char *arguments)
+static void print_arguments(FILE *out, const struct probe_source *source, const char *arguments)
 {
 	/* some compilers write a colon for no arguments */
-	if (arguments[0] == ':')
+	if (arguments[0] == ':' || !source->has_operand)
 		return;
 	for (unsigned number = 1; *(arguments += strspn(arguments, " \t")); number++) {
-		struct part argument = { .text = arguments, .len = strcspn(arguments, " \t") };
+		size_t len = strcspn(arguments, " \t");
 
 		/* "[sp, 8]" is one */
-		if (argument.len > 4 && memcmp(arguments + argument.len - 4, "[sp,", 4) == 0 && arguments[argument.len] == ' ')
-			argument.len += 1 + strcspn(argument.text + argument.len + 1, " \t");
-		print_argument(out, machine, number, argument);
-		arguments = argument.text + argument.len;
+		if (len > 4 && memcmp(arguments + len - 4, "[sp,", 4) == 0 && arguments[len] == ' ')
+			len += 1 + strcspn(arguments + len + 1, " \t");
+		print_argument(out, source, number, arguments, len);
+		arguments += len;
 	}
+}
+
+/* Prepare for the operands of the file's machine (ELF gABI, e_machine). It has none that are known otherwise. */
+static int compile_operand(struct probe_source *source)
+{
+	unsigned machine = source->sections.header.machine;
+	const char *form = machine == EM_AARCH64 ? AARCH64_OPERAND : machine == EM_X86_64 || machine == EM_386 ? X86_OPERAND : NULL;
+
+	source->has_operand = form && regcomp(&source->operand, form, REG_EXTENDED) == 0;
+	return form && !source->has_operand ? -ENOMEM : 0;
 }
 
 /* "p:GROUP/EVENT PATH:0xOFFSET(0xSEMAPHORE) arg1=..." for the caller to free */
@@ -345,7 +280,7 @@ static char *format_line(const struct probe_source *source, const char *group, c
 	fprintf(out, "p:%s/%s %s:0x%" PRIx64, group, event, source->path, offset);
 	if (semaphore)
 		fprintf(out, "(0x%" PRIx64 ")", semaphore);
-	print_arguments(out, (uint16_t)source->sections.header.machine, arguments);
+	print_arguments(out, source, arguments);
 	if (fclose(out) == 0)
 		return line;
 	free(line);
@@ -513,6 +448,8 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 		r = load_notes(&source);
 	if (r == 0)
 		r = find_loads(&source);
+	if (r == 0)
+		r = compile_operand(&source);
 	if (r == 0)
 		r = read_notes(&probes, &source);
 	if (r == 0 && probes.n == 0)
