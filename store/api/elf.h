@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <bid/id.h>
 
@@ -121,20 +122,21 @@ int bid_elf_unstrip(int fd, int debug_fd, uint64_t max, int to);
 int bid_elf_is_kernel(int fd);
 
 /*
- * Write the symbol table of the kernel (vmlinux) open at @fd through @write, as in /proc/kallsyms: lines "ADDRESS TYPE NAME" by
+ * Write the symbol table of the kernel (vmlinux) open at @fd to @out, as in /proc/kallsyms: lines "ADDRESS TYPE NAME" by
  * address, with the letters of nm(1) and the addresses at link time. It leaves out the symbols that the kernel leaves out of its
  * own table (scripts/mksysmap). Symbols of one address have the kernel's order (scripts/kallsyms.c). Returns 0; -ENODATA for no
- * 64-bit kernel or no symbol table; -EBADMSG for a damaged table; as bid_elf_examine(); or the result of @write.
+ * 64-bit kernel or no symbol table; -EBADMSG for a damaged table; -EFBIG above the limit, with a part of the table at @out; or as
+ * bid_elf_examine().
  */
-int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user);
+int bid_elf_kallsyms(int fd, FILE *out);
 
 /*
- * Write the static probes of the ELF file open at @fd, its notes of systemtap's sys/sdt.h, through @write, in the form of perf's
+ * Write the static probes of the ELF file open at @fd, its notes of systemtap's sys/sdt.h, to @out, in the form of perf's
  * probe cache (docs/FORMAT.md, "Probe definitions"). The definitions are for the file @path; locations and semaphores are offsets
  * in it. Leaves out arguments that perf cannot read. Returns 0; -ENODATA without probes; -EBADMSG for damaged ones; -EINVAL for a
- * path with blanks or control characters, which no definition can contain; as bid_elf_examine(); or the result of @write.
+ * path with blanks or control characters, which no definition can contain; or as bid_elf_examine().
  */
-int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user);
+int bid_elf_probes(int fd, const char *path, FILE *out);
 
 /* a file mapped by a dead process */
 struct bid_elf_core_file {

@@ -44,11 +44,6 @@ enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *opera
 	return status;
 }
 
-static int write_text(void *user, const void *data, size_t len)
-{
-	return fwrite(data, 1, len, user) == len ? 0 : -ENOMEM;
-}
-
 /* Read the static probes of a file that the store lacks, or has under another path. */
 static int read_file(const char *path, struct ctl_probe_file *ret_file)
 {
@@ -60,7 +55,7 @@ static int read_file(const char *path, struct ctl_probe_file *ret_file)
 
 	if (!out)
 		return -errno;
-	r = bid_elf_probes(fd, path, write_text, out);
+	r = bid_elf_probes(fd, path, out);
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
 	if (r == 0)

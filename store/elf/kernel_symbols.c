@@ -14,8 +14,6 @@
 
 enum {
 	NAME_LEN = 512, /* the kernel's KSYM_NAME_LEN, with the NUL */
-	LINE_SIZE = NAME_LEN + 32,
-	CHUNK = 1 << 16,
 	SEGMENTS_MAX = 64, /* segments to examine */
 };
 
@@ -243,23 +241,20 @@ static int collect_symbols(struct kernel_image *image, struct symbol **ret_symbo
 	return 0;
 }
 
-static int write_symbols(const struct symbol *symbols, size_t n, int (*write)(void *user, const void *data, size_t len), void *user)
+static int write_symbols(const struct symbol *symbols, size_t n, FILE *out)
 {
-	bid_auto_free char *chunk = malloc(CHUNK);
-	size_t used = 0;
-	int r = 0;
+	size_t size = 0;
 
-	if (!chunk)
-		return -ENOMEM;
-	for (size_t i = 0; i < n && r == 0; i++) {
-		if (CHUNK - used < LINE_SIZE) {
-			r = write(user, chunk, used);
-			used = 0;
-		}
-		used += (size_t)snprintf(chunk + used, LINE_SIZE, "%016llx %c %s\n", (unsigned long long)symbols[i].address,
-					 symbols[i].type, symbols[i].name);
+	for (size_t i = 0; i < n; i++) {
+		int len = fprintf(out, "%016llx %c %s\n", (unsigned long long)symbols[i].address, symbols[i].type, symbols[i].name);
+
+		if (len < 0)
+			return -ENOMEM;
+		size += (size_t)len;
+		if (size > BID_LIMIT_KALLSYMS)
+			return -EFBIG;
 	}
-	return r < 0 ? r : write(user, chunk, used);
+	return 0;
 }
 
 /* Translate the result of a reader of bytes into the result for a whole file. */
@@ -276,7 +271,7 @@ int bid_elf_is_kernel(int fd)
 	return of_the_file(r < 0 ? r : is_kernel(&sections));
 }
 
-int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t len), void *user)
+int bid_elf_kallsyms(int fd, FILE *out)
 {
 	bid_cleanup(image_release) struct kernel_image image = { 0 };
 	bid_auto_free struct symbol *symbols = NULL;
@@ -297,6 +292,6 @@ int bid_elf_kallsyms(int fd, int (*write)(void *user, const void *data, size_t l
 		return of_the_file(r);
 	r = collect_symbols(&image, &symbols, &n);
 	if (r == 0)
-		r = write_symbols(symbols, n, write, user);
+		r = write_symbols(symbols, n, out);
 	return r == -E2BIG ? -EBADMSG : r;
 }

@@ -410,32 +410,22 @@ static void sort_probes(struct probes *probes)
 	qsort(all, probes->n, sizeof(*all), by_first);
 }
 
-static int write_probes(const struct probes *probes, int (*write)(void *user, const void *data, size_t len), void *user)
+static void write_probes(const struct probes *probes, FILE *out)
 {
 	const struct probe *last = NULL;
-	int r = 0;
 
-	for (size_t i = 0; i < probes->n && r == 0; i++) {
+	for (size_t i = 0; i < probes->n; i++) {
 		const struct probe *probe = &probes->probes[i];
-		const char *event = strchr(probe->name, ':') + 1;
-		bid_auto_free char *text = NULL;
-		bool same = last && last->first == probe->first;
-		int len = 0;
 
-		if (!same)
-			len = asprintf(&text, "%%%s=%s\n%s\n", probe->name, event, probe->line);
+		if (!last || last->first != probe->first)
+			fprintf(out, "%%%s=%s\n%s\n", probe->name, strchr(probe->name, ':') + 1, probe->line);
 		else if (strcmp(last->line, probe->line) != 0)
-			len = asprintf(&text, "%s\n", probe->line);
-		if (len > 0)
-			r = write(user, text, (size_t)len);
-		else if (len < 0)
-			r = -ENOMEM;
+			fprintf(out, "%s\n", probe->line);
 		last = probe;
 	}
-	return r;
 }
 
-int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void *data, size_t len), void *user)
+int bid_elf_probes(int fd, const char *path, FILE *out)
 {
 	bid_cleanup(probes_release) struct probes probes = { 0 };
 	bid_cleanup(source_release) struct probe_source source = { .path = path };
@@ -457,5 +447,6 @@ int bid_elf_probes(int fd, const char *path, int (*write)(void *user, const void
 	if (r < 0)
 		return r == -E2BIG ? -EBADMSG : r;
 	sort_probes(&probes);
-	return write_probes(&probes, write, user);
+	write_probes(&probes, out);
+	return ferror(out) ? -ENOMEM : 0;
 }

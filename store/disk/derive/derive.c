@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -10,7 +11,6 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/limits.h"
 #include "base/path.h"
 #include "disk/derived.h"
 #include "disk/find.h"
@@ -19,32 +19,12 @@
 
 struct derived_text {
 	char *data; /* owned */
-	size_t len, room;
+	size_t len;
 };
 
 static void text_release(struct derived_text *text)
 {
 	free(text->data);
-}
-
-static int append_text(void *user, const void *data, size_t len)
-{
-	struct derived_text *text = user;
-
-	if (len > BID_LIMIT_KALLSYMS - text->len)
-		return -EFBIG;
-	if (text->len + len > text->room) {
-		size_t room = (text->len + len) * 2;
-		char *larger = realloc(text->data, room);
-
-		if (!larger)
-			return -ENOMEM;
-		text->data = larger;
-		text->room = room;
-	}
-	memcpy(text->data + text->len, data, len);
-	text->len += len;
-	return 0;
 }
 
 bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
@@ -69,8 +49,7 @@ static int check_source(struct bid_store *store, const struct stat *st, enum bid
 	return derive ? 0 : -EAGAIN;
 }
 
-static int read_symbols(struct bid_store *store, const struct bid_id *id, bool derive, struct derived_text *text,
-			struct stat *ret_st)
+static int read_symbols(struct bid_store *store, const struct bid_id *id, bool derive, FILE *out, struct stat *ret_st)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	int r = -ENODATA;
@@ -83,10 +62,10 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, bool d
 			return found;
 		if (found < 0)
 			continue;
-		text->len = 0;
+		rewind(out);
 		r = check_source(store, &file.st, BID_KIND_KALLSYMS, derive);
 		if (r == 0)
-			r = bid_elf_kallsyms(file.fd, append_text, text);
+			r = bid_elf_kallsyms(file.fd, out);
 		bid_note_failure(store, &file.st, BID_KIND_KALLSYMS, r);
 		*ret_st = file.st;
 		bid_file_release(&file);
@@ -123,8 +102,8 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
  * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
  * because they change with the path.
  */
-static int read_probes(struct bid_store *store, const struct bid_id *id, bool derive, struct derived_text *text,
-		       struct stat *ret_st, bool *ret_keep)
+static int read_probes(struct bid_store *store, const struct bid_id *id, bool derive, FILE *out, struct stat *ret_st,
+		       bool *ret_keep)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[PATH_MAX + 1];
@@ -137,7 +116,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, bool de
 	if (r == 0)
 		r = check_source(store, &file.st, BID_KIND_PROBES, derive);
 	if (r == 0)
-		r = bid_elf_probes(file.fd, path, append_text, text);
+		r = bid_elf_probes(file.fd, path, out);
 	if (file.fd >= 0)
 		bid_note_failure(store, &file.st, BID_KIND_PROBES, r);
 	*ret_st = file.st;
@@ -182,6 +161,7 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, bool 
 	/* no record has the signer of the file that a table was derived from: derive it again */
 	bool keep = !bid_store_requires_signed(store), named = true, table = request->kind == BID_KIND_KALLSYMS;
 	struct stat source;
+	FILE *out;
 	int r = -ENOENT;
 
 	/* a derived file belongs to a file of the store */
@@ -189,10 +169,15 @@ int bid_derive(struct bid_store *store, const struct bid_request *request, bool 
 		return -ENOENT;
 	if (table && keep && bid_open_kept(store, request, ret_file) == 0)
 		return 0;
+	out = open_memstream(&text.data, &text.len);
+	if (!out)
+		return -ENOMEM;
 	if (table)
-		r = read_symbols(store, &request->id, derive, &text, &source);
+		r = read_symbols(store, &request->id, derive, out, &source);
 	else if (request->kind == BID_KIND_PROBES)
-		r = read_probes(store, &request->id, derive, &text, &source, &named);
+		r = read_probes(store, &request->id, derive, out, &source, &named);
+	if (fclose(out) != 0 && r == 0)
+		r = -ENOMEM;
 	if (r < 0)
 		return r == -ENOMEM || r == -EAGAIN ? r : -ENOENT;
 	keep = keep && named && source.st_mode & S_IROTH;
