@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "elf/note.h"
+#include "elf/build_id.h"
 
 #define MAX_ALTLINK (4096 + BID_ID_MAX)
 

@@ -12,8 +12,7 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "header.h"
-#include "note.h"
+#include "build_id.h"
 
 enum {
 	SEGMENTS_MAX = 1 << 20,

@@ -7,7 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "note.h"
+#include "build_id.h"
 #include "sections.h"
 
 /* the name of a file and an id */

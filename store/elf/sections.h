@@ -9,7 +9,7 @@
 #ifndef BID_ELF_SECTIONS_H
 #define BID_ELF_SECTIONS_H
 
-#include "header.h"
+#include "reader.h"
 
 struct bid_sections {
 	int fd; /* borrowed */

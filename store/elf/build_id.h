@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Build-ids among notes (ELF gABI, "Note Section"). */
-#ifndef BID_ELF_NOTE_H
-#define BID_ELF_NOTE_H
+#ifndef BID_ELF_BUILD_ID_H
+#define BID_ELF_BUILD_ID_H
 
 #include <bid/id.h>
 
