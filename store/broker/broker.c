@@ -13,11 +13,11 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-/* Start @download, derive its artifact, or start or end its fallback. Under the lock, which is released meanwhile. */
+/* Start @download, derive its artifact, or or continue its wait for a container. Under the lock, which is released meanwhile. */
 static void run_download_job(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
-	bool polls = download->lock_wait.polls, in_fallback = download->machine.in_fallback;
+	bool polls = download->lock_wait.polls, awaits_container = download->machine.awaits_container;
 	bool derive = download->machine.state == BID_DOWNLOAD_NEW;
 
 	download->lock_wait.polls = false;
@@ -26,8 +26,8 @@ static void run_download_job(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 	if (polls)
 		bid_download_start(download);
-	else if (in_fallback)
-		bid_fallback_run(download);
+	else if (awaits_container)
+		bid_container_run(download);
 	else
 		bid_download_begin(download, derive);
 	pthread_mutex_lock(&broker->lock);
@@ -220,7 +220,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_p
 	pthread_mutex_lock(&broker->lock);
 	waiter = bid_waiter_of(broker, handle);
 	if (waiter && waiter->download) {
-		const struct bid_download *whole = waiter->download->fallback.waiter.download;
+		const struct bid_download *whole = waiter->download->container.waiter.download;
 
 		describe_download(whole ? whole : waiter->download, bid_clock_ms(), ret_progress);
 		r = 0;
@@ -239,7 +239,7 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 	pthread_mutex_lock(&broker->lock);
 	copies = calloc(broker->n_downloads + 1, sizeof(*copies));
 	for (download = TAILQ_FIRST(&broker->downloads); copies && download; download = TAILQ_NEXT(download, link))
-		if (!download->fallback.waiter.download)
+		if (!download->container.waiter.download)
 			describe_download(download, now, &copies[n++]);
 	pthread_mutex_unlock(&broker->lock);
 

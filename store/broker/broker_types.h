@@ -10,7 +10,7 @@
  *   machine.c		states of a download: event -> actions, pure
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
- *   fallback.c		files that may have a section, after the last server
+ *   container.c		files that may have a section, after the last server
  *   reports.c		reports, the ring of the last ones; counters, messages
  */
 #ifndef BID_BROKER_TYPES_H
@@ -53,7 +53,7 @@ struct bid_waiter {
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
-	struct bid_download *fallback_of; /* download that waits with its fallback.waiter, which is this; else NULL */
+	struct bid_download *dependent; /* download that waits with its container.waiter, which is this; else NULL */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
 	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
 };
@@ -129,7 +129,7 @@ struct bid_broker {
 	size_t n_attempts; /* with those of ended downloads */
 	struct bid_server_state *preferred; /* the server of the last delivery, which gets the first attempt; or NULL */
 	struct bid_jobs jobs;
-	size_t n_fallbacks; /* downloads that wait for another one */
+	size_t n_dependents; /* downloads that wait for another one */
 	struct bid_timers timers; /* timers of downloads; the timer thread calls expire() under the lock */
 	struct bid_recent_responses responses;
 	pthread_cond_t has_time; /* a new first timer */

@@ -87,7 +87,7 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a commit worker poll the lock of @download, derive its artifact, or run its fallback. @size is of the job. Under the lock. */
+/* Let a commit worker poll the lock of @download, derive its artifact, or continue its wait for a container. @size is of the job. Under the lock. */
 static void queue_download(struct bid_download *download, uint64_t size)
 {
 	if (!download->job.queued)
@@ -95,14 +95,14 @@ static void queue_download(struct bid_download *download, uint64_t size)
 	bid_broker_queue(download->broker, &download->job, size);
 }
 
-static void answer_fallback(struct bid_download *download, int answer, const struct bid_download *whole)
+static void note_container_answer(struct bid_download *download, int answer, const struct bid_download *whole)
 {
-	struct bid_fallback *fallback = &download->fallback;
+	struct bid_container_wait *wait = &download->container;
 
-	fallback->first_report = download->n_reports;
+	wait->first_report = download->n_reports;
 	if (whole)
 		bid_download_copy_reports(download, whole);
-	fallback->answer = answer;
+	wait->answer = answer;
 	queue_download(download, BID_JOB_DERIVATION);
 }
 
@@ -110,10 +110,10 @@ static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
 {
 	waiter->state = BID_WAITER_QUEUED;
 	waiter->download = download;
-	download->had_waiter |= waiter->fn || waiter->fallback_of;
+	download->had_waiter |= waiter->fn || waiter->dependent;
 	TAILQ_INSERT_TAIL(&download->waiters, waiter, link);
 	download->n_waiters++;
-	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) += 1;
+	*(waiter->dependent ? &download->broker->n_dependents : &download->broker->n_waiting) += 1;
 }
 
 /* Drop the kept result. Under the lock. */
@@ -138,7 +138,7 @@ static void remove_waiter(struct bid_waiter *waiter)
 	TAILQ_REMOVE(&download->waiters, waiter, link);
 	waiter->download = NULL;
 	download->n_waiters--;
-	*(waiter->fallback_of ? &download->broker->n_fallbacks : &download->broker->n_waiting) -= 1;
+	*(waiter->dependent ? &download->broker->n_dependents : &download->broker->n_waiting) -= 1;
 	bid_waiter_detach(download->broker, waiter);
 }
 
@@ -175,9 +175,9 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
 	struct bid_result result = { .error = error, .file = error == 0 ? file : NULL };
 
-	if (waiter->fallback_of) {
+	if (waiter->dependent) {
 		pthread_mutex_lock(&broker->lock);
-		answer_fallback(waiter->fallback_of, error, download);
+		note_container_answer(waiter->dependent, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -275,14 +275,14 @@ static void skip_candidate(struct bid_download *download, size_t i)
 }
 
 /* May a result come from the debuginfo and the ELF file? */
-static bool has_fallbacks(const struct bid_download *download)
+static bool has_containers(const struct bid_download *download)
 {
 	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
 }
 
-static bool has_fallen_back(const struct bid_download *download)
+static bool has_tried_containers(const struct bid_download *download)
 {
-	return has_fallbacks(download) && download->machine.fallbacks < BID_FALLBACKS_MAX;
+	return has_containers(download) && download->machine.containers < BID_CONTAINERS_MAX;
 }
 
 /* Choose the order of the servers for @download, before its first attempt. Without the lock. */
@@ -292,8 +292,8 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	if (has_fallbacks(download))
-		machine->fallbacks = BID_FALLBACKS_MAX;
+	if (has_containers(download))
+		machine->containers = BID_CONTAINERS_MAX;
 	if (download->request.kind == BID_KIND_UNSTRIPPED) {
 		pthread_mutex_unlock(&broker->lock);
 		return;
@@ -371,11 +371,11 @@ static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
-/* Take the waiter of the fallback out of its download. Under the lock. */
-static void cancel_fallback(struct bid_download *download)
+/* Take the waiter for a container out of the download of the container. Under the lock. */
+static void cancel_container(struct bid_download *download)
 {
 	bool timed_out = download->machine.state == BID_DOWNLOAD_TIMED_OUT;
-	struct bid_waiter *waiter = &download->fallback.waiter;
+	struct bid_waiter *waiter = &download->container.waiter;
 	struct bid_download *whole = waiter->download;
 
 	waiter->cancelled = true;
@@ -392,11 +392,11 @@ static void cancel_fallback(struct bid_download *download)
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		unhash(whole);
-	answer_fallback(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
+	note_container_answer(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
-/* Cancel the attempts of @candidates, and the fallback. Under the lock. */
-static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool fallback)
+/* Cancel the attempts of @candidates, and the wait for a container. Under the lock. */
+static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool container)
 {
 	for (size_t i = 0; i < download->machine.n; i++) {
 		struct bid_candidate *candidate = &download->machine.candidates[i];
@@ -407,8 +407,8 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		candidate->stopped_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
 		server->ops->cancel(server, candidate->attempt);
 	}
-	if (fallback)
-		cancel_fallback(download);
+	if (container)
+		cancel_container(download);
 }
 
 struct bid_actions bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
@@ -422,8 +422,8 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 		machine->unwanted = broker->ending || is_unwanted(download);
 		actions = bid_machine_step(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
-		cancel_attempts(download, actions.cancel, actions.cancel_fallback);
-		if (actions.fallback)
+		cancel_attempts(download, actions.cancel, actions.cancel_container);
+		if (actions.container)
 			queue_download(download, 0);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
@@ -460,7 +460,7 @@ int bid_download_conclusion(const struct bid_download *download)
 	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
 }
 
-/* Is the artifact too large at a server, and at each other one too large or absent? False after a fallback. */
+/* Is the artifact too large at a server, and at each other one too large or absent? False after a container. */
 static bool is_too_large(const struct bid_download *download)
 {
 	bool found = false;
@@ -489,7 +489,7 @@ static void finish_download(struct bid_download *download, int error, struct bid
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
-	if (error == -EFBIG && !has_fallen_back(download) && is_too_large(download))
+	if (error == -EFBIG && !has_tried_containers(download) && is_too_large(download))
 		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 	bid_download_release_lock(download);
 	answer_waiters(download, &waiters, error, file);
@@ -517,8 +517,8 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	case BID_DOWNLOAD_TIMED_OUT:
 		return -ETIMEDOUT;
 	default:
-		if (has_fallen_back(download))
-			return download->fallback.error ? download->fallback.error : -ENOENT;
+		if (has_tried_containers(download))
+			return download->container.error ? download->container.error : -ENOENT;
 		return bid_download_conclusion(download);
 	}
 }
@@ -683,7 +683,7 @@ void bid_download_start(struct bid_download *download)
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
 {
-	size_t max_reports = broker->n_servers * (1 + BID_FALLBACKS_MAX);
+	size_t max_reports = broker->n_servers * (1 + BID_CONTAINERS_MAX);
 	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
 	struct bid_download **at = bucket(broker, request);
 
@@ -699,7 +699,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
-	download->fallback.answer = -EINPROGRESS;
+	download->container.answer = -EINPROGRESS;
 	download->expiry_timer = (struct bid_timer){ .expire = expire_wait, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
 	download->refs = 1;

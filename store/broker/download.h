@@ -27,14 +27,14 @@
 #include "broker/broker_types.h"
 #include "broker/machine.h"
 
-#define BID_GRACE_MS	  250
-#define BID_FALLBACKS_MAX 2 /* debuginfo and ELF file */
+#define BID_GRACE_MS	   250
+#define BID_CONTAINERS_MAX 2 /* debuginfo and ELF file */
 
 /*
- * Fallback after the last server: a section may be in the debuginfo or in the ELF file. The download waits for the downloads of
+ * Containers of a section, after the last server: the debuginfo or the ELF file may have it. The download waits for the downloads of
  * these files, one after the other, as their waiter. The machine starts the next one; a commit worker examines its result.
  */
-struct bid_fallback {
+struct bid_container_wait {
 	struct bid_waiter waiter; /* for the download of the file */
 	int answer; /* of the waiter; -EINPROGRESS before it */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
@@ -72,16 +72,16 @@ struct bid_download {
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	struct bid_job job; /* a poll of the lock, a derivation, or a fallback; with a reference while queued */
+	struct bid_job job; /* a poll of the lock, a derivation, or a wait for a container; with a reference while queued */
 	struct bid_timer expiry_timer; /* end of the wait, or of the kept result */
 	struct bid_timer start_timer; /* start of another server, or poll of the lock */
 	struct bid_lock_wait lock_wait;
-	struct bid_fallback fallback;
+	struct bid_container_wait container;
 	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report *reports[]; /* one per server and request, also those of fallbacks; a reference each */
+	struct bid_report *reports[]; /* one per server and request, also those of containers; a reference each */
 };
 
 /* Returns the waiter of @handle, or NULL. Under the lock. */
@@ -91,7 +91,7 @@ struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t handle);
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
 /*
- * Answer and free a detached @waiter; queue the download whose fallback it waited for. @download may be NULL. The callee may
+ * Answer and free a detached @waiter; queue the download that waited with it for a container. @download may be NULL. The callee may
  * take the descriptor of @file. Without the lock.
  */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
@@ -108,7 +108,7 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 
 /*
  * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt not yet ended,
- * or of a fallback; or before the first attempt. Without the lock.
+ * or of a container; or before the first attempt. Without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
 
@@ -153,10 +153,10 @@ static inline int bid_result_error(int error)
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* fallback.c */
+/* container.c */
 
-/* Start the fallback of @download, or examine its result. By a commit worker, without the lock. */
-void bid_fallback_run(struct bid_download *download);
+/* Wait for a container of @download, or derive from it. By a commit worker, without the lock. */
+void bid_container_run(struct bid_download *download);
 
 /* reports.c */
 

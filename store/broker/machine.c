@@ -59,7 +59,7 @@ static void stop_all(struct bid_machine *machine, enum bid_candidate_state from,
 static void abandon(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
-	actions->cancel_fallback = machine->in_fallback;
+	actions->cancel_container = machine->awaits_container;
 	stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
@@ -84,8 +84,8 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 	case BID_EVENT_RESULT:
 		abandon(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
-	case BID_EVENT_FALLBACK_FAILED:
-		machine->in_fallback = false;
+	case BID_EVENT_CONTAINER_FAILED:
+		machine->awaits_container = false;
 		break;
 	default:
 		break;
@@ -153,22 +153,22 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
  */
 static void choose(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->in_fallback;
+	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_container;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
 	if (is_undecided(machine) && (event != BID_EVENT_START || !has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
 		next = find_next(machine);
-	more = busy || next != BID_NO_CANDIDATE || machine->fallbacks > 0;
+	more = busy || next != BID_NO_CANDIDATE || machine->containers > 0;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
 		abandon(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;
-	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->fallbacks > 0) {
-		machine->fallbacks--;
-		machine->in_fallback = true;
-		actions->fallback = true;
+	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->containers > 0) {
+		machine->containers--;
+		machine->awaits_container = true;
+		actions->container = true;
 	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_TIMED_OUT) {
 		actions->end = true;
 		actions->ended_as = machine->state;
@@ -189,7 +189,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 {
 	/* other events start and end nothing */
 	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		       event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_FALLBACK_FAILED;
+		       event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_CONTAINER_FAILED;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)

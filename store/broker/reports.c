@@ -285,7 +285,7 @@ void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_st
 	};
 
 	pthread_mutex_lock(&broker->lock);
-	stats.downloads = broker->n_downloads - broker->n_fallbacks;
+	stats.downloads = broker->n_downloads - broker->n_dependents;
 	stats.waiters = broker->n_waiting;
 	pthread_mutex_unlock(&broker->lock);
 	*ret_stats = stats;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Fallback of a section: the debuginfo, then the ELF file may contain it. debuginfod of elfutils 0.192 and later responds with 404
+ * Containers of a section: the debuginfo, then the ELF file may contain it. debuginfod of elfutils 0.192 and later responds with 404
  * for a section that it has just served. An unstripped file is made of both, and has no attempt of its own.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 		return true;
 	if (error != -EHOSTUNREACH)
 		return false;
-	for (size_t i = download->fallback.first_report; i < download->n_reports; i++) {
+	for (size_t i = download->container.first_report; i < download->n_reports; i++) {
 		enum bid_outcome outcome = download->reports[i]->outcome;
 
 		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
@@ -29,20 +29,20 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 	return false;
 }
 
-static void note_error(struct bid_fallback *fallback, int error)
+static void note_error(struct bid_container_wait *wait, int error)
 {
-	if (error != 0 && error != -ENOENT && fallback->error == 0)
-		fallback->error = error;
+	if (error != 0 && error != -ENOENT && wait->error == 0)
+		wait->error = error;
 }
 
 /*
- * Let the waiter of the fallback wait for a file of the kind @kind. Releases the lock of the section: other processes need not wait
+ * Let the waiter of @download wait for a file of the kind @kind. Releases the lock of the section: other processes need not wait
  * any more.
  */
 static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 {
 	struct bid_request whole = { .id = download->request.id, .kind = kind };
-	struct bid_waiter *waiter = &download->fallback.waiter;
+	struct bid_waiter *waiter = &download->container.waiter;
 	struct bid_broker *broker = download->broker;
 	bool late;
 
@@ -50,7 +50,7 @@ static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 	late = download->machine.state == BID_DOWNLOAD_RUNNING && download->n_waiters == 0;
 	*waiter = (struct bid_waiter){
 		.state = BID_WAITER_BUSY,
-		.fallback_of = download,
+		.dependent = download,
 		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
 	};
 	pthread_mutex_unlock(&broker->lock);
@@ -61,8 +61,8 @@ static void wait_for_whole(struct bid_download *download, enum bid_kind kind)
 		bid_broker_submit(broker, waiter, &whole);
 }
 
-/* Start a fallback. @index is its number. */
-static void start_fallback(struct bid_download *download, size_t index)
+/* Wait for a container. @index is its number. */
+static void start_container(struct bid_download *download, size_t index)
 {
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
 
@@ -70,15 +70,15 @@ static void start_fallback(struct bid_download *download, size_t index)
 		bid_download_end(download, error, NULL);
 		return;
 	}
-	note_error(&download->fallback, error);
+	note_error(&download->container, error);
 	wait_for_whole(download, bid_section_container(index));
 }
 
-/* Derive the artifact from the result of a fallback. @index is its number. */
-static void finish_fallback(struct bid_download *download, size_t index, int answer)
+/* Derive the artifact from a container, after its download. @index is its number. */
+static void finish_container(struct bid_download *download, size_t index, int answer)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_fallback *fallback = &download->fallback;
+	struct bid_container_wait *wait = &download->container;
 	int r = answer;
 
 	/* an unstripped file needs both */
@@ -90,24 +90,24 @@ static void finish_fallback(struct bid_download *download, size_t index, int ans
 	}
 	/* the debuginfo's section headers decide */
 	if (answer == 0 && index == 0)
-		fallback->error = 0;
-	note_error(fallback, answer);
-	bid_download_step_and_end(download, BID_EVENT_FALLBACK_FAILED, BID_NO_CANDIDATE);
+		wait->error = 0;
+	note_error(wait, answer);
+	bid_download_step_and_end(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
 }
 
-void bid_fallback_run(struct bid_download *download)
+void bid_container_run(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	size_t index;
 	int answer;
 
 	pthread_mutex_lock(&broker->lock);
-	answer = download->fallback.answer;
-	download->fallback.answer = -EINPROGRESS;
-	index = BID_FALLBACKS_MAX - 1 - download->machine.fallbacks;
+	answer = download->container.answer;
+	download->container.answer = -EINPROGRESS;
+	index = BID_CONTAINERS_MAX - 1 - download->machine.containers;
 	pthread_mutex_unlock(&broker->lock);
 	if (answer == -EINPROGRESS)
-		start_fallback(download, index);
+		start_container(download, index);
 	else
-		finish_fallback(download, index, answer);
+		finish_container(download, index, answer);
 }
