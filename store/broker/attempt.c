@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* An attempt: receive the body of one server, check its beginning, then commit it or drop it in a commit worker. */
-#include "broker/attempt.h"
+#include "broker/download.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,6 @@
 #include "api/elf.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "broker/download.h"
 
 /* Under the lock. */
 static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
@@ -20,13 +19,22 @@ static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
-/* Queue @attempt, whose server is done, for a commit worker. Under the lock. */
+static void run_attempt(struct bid_job *job);
+
+/* Queue @attempt for a commit worker, to make @room or to decide, as a job of @size. Under the lock. */
+static void queue_attempt(struct bid_attempt *attempt, enum bid_attempt_room room, uint64_t size)
+{
+	attempt->room = room;
+	attempt->job.run = run_attempt;
+	bid_broker_queue(attempt->download->broker, &attempt->job, size);
+}
+
+/* Queue @attempt, whose server is done. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
 	bool is_complete = attempt->response.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
 
-	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
+	queue_attempt(attempt, BID_ATTEMPT_ROOM_ENOUGH, is_complete ? attempt->received : 0);
 }
 
 /* Note an @event that does not end the download. By the thread of the server, without the lock. */
@@ -183,24 +191,16 @@ static int receive_header(void *user, uint64_t size)
 	return r < 0 ? note_failure(attempt, r) : 0;
 }
 
-/* Let a commit worker evict for the body. */
-static void want_room(struct bid_attempt *attempt)
-{
-	struct bid_broker *broker = attempt->download->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	attempt->room = BID_ATTEMPT_ROOM_WANTED;
-	bid_broker_queue(broker, &attempt->job, BID_JOB_EVICTION);
-	pthread_mutex_unlock(&broker->lock);
-}
-
 static int receive_body(void *user, const void *data, size_t len)
 {
 	struct bid_attempt *attempt = user;
+	struct bid_broker *broker = attempt->download->broker;
 	int r = attempt->error ? attempt->error : write_body(attempt, data, len);
 
 	if (r == -EAGAIN) {
-		want_room(attempt);
+		pthread_mutex_lock(&broker->lock);
+		queue_attempt(attempt, BID_ATTEMPT_ROOM_WANTED, BID_JOB_EVICTION);
+		pthread_mutex_unlock(&broker->lock);
 		return -EAGAIN;
 	}
 	return r < 0 ? note_failure(attempt, r) : 0;
@@ -456,8 +456,10 @@ static void decide_outcome(struct bid_attempt *attempt)
 		prefetch_dwz(download, &alt);
 }
 
-void bid_attempt_run(struct bid_attempt *attempt)
+/* bid_job.run: evict for the rest of the body, or check and publish it. Frees the attempt at its end. */
+static void run_attempt(struct bid_job *job)
 {
+	struct bid_attempt *attempt = job->attempt;
 	struct bid_download *download = attempt->download;
 	struct bid_broker *broker = download->broker;
 	bool wanted;

@@ -13,36 +13,6 @@
 #include "base/log.h"
 #include "broker/download.h"
 
-/* Start @download, derive its artifact, or or continue its wait for a container. Under the lock, which is released meanwhile. */
-static void run_download_job(struct bid_download *download)
-{
-	struct bid_broker *broker = download->broker;
-	bool polls = download->lock_wait.polls, awaits_container = download->machine.awaits_container;
-	bool derive = download->machine.state == BID_DOWNLOAD_NEW;
-
-	download->lock_wait.polls = false;
-	if (polls)
-		bid_timer_disarm(&download->start_timer);
-	pthread_mutex_unlock(&broker->lock);
-	if (polls)
-		bid_download_start(download);
-	else if (awaits_container)
-		bid_container_run(download);
-	else
-		bid_download_begin(download, derive);
-	pthread_mutex_lock(&broker->lock);
-	bid_download_unref(download);
-}
-
-/* Run @job, by a commit worker. Under the lock, which is released meanwhile. */
-static void run_job(struct bid_job *job)
-{
-	if (job->attempt)
-		bid_attempt_run(job->attempt);
-	else
-		run_download_job(job->download);
-}
-
 static void init_locks(struct bid_broker *broker)
 {
 	pthread_condattr_t monotonic;
@@ -89,7 +59,6 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	TAILQ_INIT(&broker->downloads);
 	TAILQ_INIT(&broker->jobs);
 	init_locks(broker);
-	broker->run_job = run_job;
 
 	r = bid_negative_new(store, &broker->negative);
 	if (r == 0)

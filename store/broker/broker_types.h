@@ -10,7 +10,6 @@
  *   machine.c		states of a download: event -> actions, pure
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
- *   container.c		files that may have a section, after the last server
  *   reports.c		reports, the ring of the last ones; counters, messages
  */
 #ifndef BID_BROKER_TYPES_H
@@ -67,6 +66,7 @@ struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
 	uint64_t size; /* bytes to check and write, or one of the above */
+	void (*run)(struct bid_job *job); /* by a commit worker, under the lock, which it may release meanwhile */
 	struct bid_download *download;
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
@@ -137,7 +137,6 @@ struct bid_broker {
 	bool ending; /* bid_broker_free() runs: nothing new begins */
 	bool stopping; /* all downloads have ended: threads return */
 
-	void (*run_job)(struct bid_job *job); /* by a commit worker, under the lock; constant */
 	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
 	unsigned n_workers; /* started workers */
 	pthread_t timer_thread;

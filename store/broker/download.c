@@ -10,6 +10,7 @@
 
 #include "api/download_lock.h"
 #include "api/request.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/local_error.h"
@@ -75,7 +76,8 @@ static void unhash(struct bid_download *download)
 		*at = download->next;
 }
 
-void bid_download_release_lock(struct bid_download *download)
+/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
+static void release_download_lock(struct bid_download *download)
 {
 	if (atomic_exchange(&download->lock_wait.holds, false))
 		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
@@ -87,7 +89,7 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a commit worker poll the lock of @download, derive its artifact, or continue its wait for a container. @size is of the job. Under the lock. */
+/* Let a commit worker call run_download(). @size is of the job. Under the lock. */
 static void queue_download(struct bid_download *download, uint64_t size)
 {
 	if (!download->job.queued)
@@ -172,7 +174,6 @@ static void count_answer(struct bid_broker *broker, int error)
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download)
 {
-	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
 	struct bid_result result = { .error = error, .file = error == 0 ? file : NULL };
 
 	if (waiter->dependent) {
@@ -186,35 +187,36 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 		result.n_reports = download->n_reports;
 		result.waited_ms = download->lock_wait.waited_ms;
 	}
-	/* no server delivered: stripped debuginfo of the store is better than none */
-	if (download && error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
-	    bid_store_look_up(broker->store, &download->request, &stripped) == 0) {
-		result.error = 0;
-		result.file = &stripped;
-	}
 	if (waiter->fn) {
-		count_answer(broker, result.error);
+		count_answer(broker, error);
 		waiter->fn(waiter->user, &result);
 	}
 	free(waiter);
 }
 
+/* Answer @waiters, each with a descriptor of its own. Without the lock. */
 static void answer_waiters(struct bid_download *download, struct bid_waiters *waiters, int error, struct bid_file *file)
 {
+	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
+	struct bid_broker *broker = download->broker;
 	struct bid_waiter *waiter;
+	bool is_stripped;
 
+	/* no server delivered: stripped debuginfo of the store is better than none */
+	is_stripped = error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
+		      bid_store_look_up(broker->store, &download->request, &stripped) == 0;
 	while ((waiter = TAILQ_FIRST(waiters))) {
 		bid_cleanup(bid_file_release) struct bid_file own = BID_FILE_NONE;
-		int r = error;
+		int r = is_stripped && !waiter->dependent ? 0 : error;
 
 		TAILQ_REMOVE(waiters, waiter, link);
 		if (r == 0) {
-			own = *file;
-			own.fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+			own = is_stripped ? stripped : *file;
+			own.fd = fcntl(own.fd, F_DUPFD_CLOEXEC, 0);
 			if (own.fd < 0)
 				r = -errno;
 		}
-		bid_waiter_answer(download->broker, waiter, r, &own, download);
+		bid_waiter_answer(broker, waiter, r, &own, download);
 	}
 }
 
@@ -436,46 +438,6 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 	return actions;
 }
 
-int bid_download_conclusion(const struct bid_download *download)
-{
-	/* otherwise there was no memory for a report */
-	bool all_no = download->n_reports >= download->machine.n;
-	bool only_rejected = all_no;
-
-	for (size_t i = 0; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i]->outcome;
-
-		if (outcome == BID_OUTCOME_TOO_LARGE)
-			return -EFBIG;
-		if (bid_outcome_is_no(outcome))
-			continue;
-		all_no = false;
-		if (outcome != BID_OUTCOME_REJECTED)
-			only_rejected = false;
-	}
-	if (all_no)
-		return -ENOENT;
-	if (download->no_room)
-		return -ENOSPC;
-	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
-}
-
-/* Is the artifact too large at a server, and at each other one too large or absent? False after a container. */
-static bool is_too_large(const struct bid_download *download)
-{
-	bool found = false;
-
-	for (size_t i = 0; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i]->outcome;
-
-		if (outcome == BID_OUTCOME_TOO_LARGE)
-			found = true;
-		else if (!bid_outcome_is_no(outcome))
-			return false;
-	}
-	return found;
-}
-
 /* End @download, which is ENDED, with @error or @file. Under the lock, released meanwhile. */
 static void finish_download(struct bid_download *download, int error, struct bid_file *file)
 {
@@ -489,9 +451,9 @@ static void finish_download(struct bid_download *download, int error, struct bid
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
-	if (error == -EFBIG && !has_tried_containers(download) && is_too_large(download))
+	if (error == -EFBIG && !has_tried_containers(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	bid_download_release_lock(download);
+	release_download_lock(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);
@@ -603,7 +565,12 @@ static bool derive_later(struct bid_download *download)
 	return wanted;
 }
 
-void bid_download_begin(struct bid_download *download, bool derive)
+/*
+ * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
+ * to a commit worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
+ * lock.
+ */
+static void begin_download(struct bid_download *download, bool derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -656,7 +623,11 @@ static int64_t lock_wait_limit(const struct bid_broker *broker)
 	return half > 0 && half < LOCK_WAIT_MS ? half : LOCK_WAIT_MS;
 }
 
-void bid_download_start(struct bid_download *download)
+/*
+ * Start @download, which is NEW, unless another process has its lock: then a commit worker calls this again later. Takes the
+ * reference of the caller at the start. Without the lock.
+ */
+static void start_download(struct bid_download *download)
 {
 	struct bid_lock_wait *wait = &download->lock_wait;
 	struct bid_broker *broker = download->broker;
@@ -678,7 +649,126 @@ void bid_download_start(struct bid_download *download)
 			 bid_request_name(&download->request, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
-	bid_download_begin(download, false);
+	begin_download(download, false);
+}
+
+/*
+ * May a container have the section, after @error of the last request of @download? Servers without sections send any response, and
+ * one of several servers may be dead. If all are dead, another request is useless.
+ */
+static bool may_be_elsewhere(int error, const struct bid_download *download)
+{
+	if (error == 0 || error == -ENOENT || bid_is_unusable(error))
+		return true;
+	if (error != -EHOSTUNREACH)
+		return false;
+	for (size_t i = download->container.first_report; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
+			return true;
+	}
+	return false;
+}
+
+/* Keep the first @error other than an absence. */
+static void note_container_error(struct bid_container_wait *wait, int error)
+{
+	if (error != 0 && error != -ENOENT && wait->error == 0)
+		wait->error = error;
+}
+
+/*
+ * Wait for the container number @index. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
+ * served. Releases the lock of the section: other processes need not wait any more.
+ */
+static void wait_for_container(struct bid_download *download, size_t index)
+{
+	struct bid_request request = { .id = download->request.id, .kind = bid_section_container(index) };
+	struct bid_waiter *waiter = &download->container.waiter;
+	struct bid_broker *broker = download->broker;
+	int error = index == 0 ? bid_download_conclusion(download) : 0;
+	bool waits = may_be_elsewhere(error, download);
+
+	pthread_mutex_lock(&broker->lock);
+	if (waits && download->machine.state == BID_DOWNLOAD_RUNNING && download->n_waiters == 0) {
+		error = -ETIMEDOUT;
+		waits = false;
+	}
+	*waiter = (struct bid_waiter){
+		.state = BID_WAITER_BUSY,
+		.dependent = download,
+		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
+	};
+	pthread_mutex_unlock(&broker->lock);
+	if (!waits) {
+		bid_download_end(download, error, NULL);
+		return;
+	}
+	note_container_error(&download->container, error);
+	release_download_lock(download);
+	bid_broker_submit(broker, waiter, &request);
+}
+
+/* Derive the artifact from a container, after its download. @index is its number. */
+static void derive_from_container(struct bid_download *download, size_t index, int answer)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	struct bid_container_wait *wait = &download->container;
+	int r = answer;
+
+	/* an unstripped file needs both */
+	if (download->request.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
+		r = bid_broker_find(download->broker, &download->request, true, &file, NULL);
+	if (r != -EINPROGRESS) {
+		bid_download_end(download, r, &file);
+		return;
+	}
+	/* the debuginfo's section headers decide */
+	if (answer == 0 && index == 0)
+		wait->error = 0;
+	note_container_error(wait, answer);
+	bid_download_step_and_end(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
+}
+
+/* Wait for a container of @download, or derive from it. Without the lock. */
+static void run_container(struct bid_download *download)
+{
+	struct bid_broker *broker = download->broker;
+	size_t index;
+	int answer;
+
+	pthread_mutex_lock(&broker->lock);
+	answer = download->container.answer;
+	download->container.answer = -EINPROGRESS;
+	index = BID_CONTAINERS_MAX - 1 - download->machine.containers;
+	pthread_mutex_unlock(&broker->lock);
+	if (answer == -EINPROGRESS)
+		wait_for_container(download, index);
+	else
+		derive_from_container(download, index, answer);
+}
+
+/* bid_job.run: start @job's download, derive its artifact, or continue its wait for a container. */
+static void run_download(struct bid_job *job)
+{
+	struct bid_download *download = job->download;
+	struct bid_broker *broker = download->broker;
+	bool polls = download->lock_wait.polls, awaits_container = download->machine.awaits_container;
+	bool derive = download->machine.state == BID_DOWNLOAD_NEW;
+
+	download->lock_wait.polls = false;
+	if (polls)
+		bid_timer_disarm(&download->start_timer);
+	pthread_mutex_unlock(&broker->lock);
+	if (polls)
+		start_download(download);
+	else if (awaits_container)
+		run_container(download);
+	else
+		begin_download(download, derive);
+	pthread_mutex_lock(&broker->lock);
+	bid_download_unref(download);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
@@ -699,6 +789,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->request = bid_request_keep(request);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
+	download->job.run = run_download;
 	download->container.answer = -EINPROGRESS;
 	download->expiry_timer = (struct bid_timer){ .expire = expire_wait, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
@@ -783,6 +874,7 @@ static int join_download(struct bid_broker *broker, const struct bid_request *re
 
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
 {
+	struct bid_waiters one = TAILQ_HEAD_INITIALIZER(one);
 	struct bid_download *fresh = NULL, *seen = NULL;
 	int r = -EINTR;
 
@@ -796,12 +888,16 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	pthread_mutex_unlock(&broker->lock);
 
 	if (fresh)
-		bid_download_start(fresh);
+		start_download(fresh);
 	if (r == -EINPROGRESS)
 		return;
-	bid_waiter_answer(broker, waiter, r, NULL, seen);
-	if (seen)
-		unref_unlocked(seen);
+	if (!seen) {
+		bid_waiter_answer(broker, waiter, r, NULL, NULL);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&one, waiter, link);
+	answer_waiters(seen, &one, r, NULL);
+	unref_unlocked(seen);
 }
 
 int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)

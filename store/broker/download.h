@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: the waiters for one request, and its attempts, each a transfer from one server (attempt.h).
+ * A download: the waiters for one request, and its attempts, each a transfer from one server.
  *
  * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
  *				polls it; looks into the store, orders the servers, starts the first attempt
- * attempt.h			receives, checks and publishes the body of one server
+ * attempt.c			receives, checks and publishes the body of one server
  * bid_download_step_and_end()	an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_end()		the result is known; answers the waiters
  *
@@ -23,16 +23,18 @@
 
 #include <errno.h>
 
-#include "broker/attempt.h"
 #include "broker/broker_types.h"
 #include "broker/machine.h"
 
+#define BID_TEXT_MAX	   256 /* bytes of a report, with its NUL */
+#define BID_HEAD_MAX	   (64 * 1024) /* bytes of a body before the early check of its id */
 #define BID_GRACE_MS	   250
 #define BID_CONTAINERS_MAX 2 /* debuginfo and ELF file */
 
 /*
- * Containers of a section, after the last server: the debuginfo or the ELF file may have it. The download waits for the downloads of
- * these files, one after the other, as their waiter. The machine starts the next one; a commit worker examines its result.
+ * Containers of a section: the debuginfo or the ELF file may have it, if no server does. The download waits for the downloads of
+ * these files, one after the other, as their waiter. An unstripped file is made of both, and has no attempt of its own. The
+ * machine starts the next wait; a commit worker derives the artifact.
  */
 struct bid_container_wait {
 	struct bid_waiter waiter; /* for the download of the file */
@@ -84,6 +86,51 @@ struct bid_download {
 	struct bid_report *reports[]; /* one per server and request, also those of containers; a reference each */
 };
 
+/*
+ * An attempt: the transfer of the artifact from one server, into a transaction. Its server calls bid_attempt_receiver; then a
+ * commit worker checks and publishes the body.
+ */
+enum bid_attempt_room {
+	BID_ATTEMPT_ROOM_ENOUGH,
+	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
+	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
+};
+
+struct bid_attempt {
+	struct bid_download *download; /* a reference */
+	size_t candidate; /* index in the download's */
+	struct bid_server_state *from;
+	int64_t started_ms;
+
+	/* under the broker's lock */
+	enum bid_attempt_room room;
+	bool in_loop; /* cancelled: the server requests from this broker (request_loop.c) */
+	struct bid_job job;
+
+	/* owned by one thread at a time: starter, server, commit worker; by a commit worker while it makes room */
+	struct bid_txn *txn; /* begun with the body */
+	uint8_t *head; /* begin of the body, until its check */
+	size_t head_len; /* BID_HEAD_MAX: checked */
+	bool checked; /* the machine knows of the check; false after a break */
+	uint64_t delivered; /* bytes from this server, with repeated ones */
+	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
+	char reason[BID_TEXT_MAX]; /* the same as a text */
+	struct bid_server_response response; /* its strings are owned, or NULL */
+
+	/* shared by all threads */
+	_Atomic uint64_t received; /* bytes of the current body */
+	_Atomic uint64_t size; /* announced size, or BID_SIZE_UNKNOWN */
+};
+
+/*
+ * Did the body of this server not fit, while another server may have a smaller one? Nothing arrived, or the transaction has a
+ * reason: no announced size. By the thread that has @attempt.
+ */
+static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
+{
+	return attempt->error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
+}
+
 /* Returns the waiter of @handle, or NULL. Under the lock. */
 struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t handle);
 
@@ -118,24 +165,8 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  */
 void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error);
 
-/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
-void bid_download_release_lock(struct bid_download *download);
-
 /* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
 void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
-
-/*
- * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
- * to a commit worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
- * lock.
- */
-void bid_download_begin(struct bid_download *download, bool derive);
-
-/*
- * Start @download, which is NEW, unless another process has its lock: then a commit worker calls this again later. Takes the
- * reference of the caller at the start. Without the lock.
- */
-void bid_download_start(struct bid_download *download);
 
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
@@ -150,13 +181,10 @@ static inline int bid_result_error(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
 
-/* Returns the result of all reports, without a found one among them. */
-int bid_download_conclusion(const struct bid_download *download);
+/* attempt.c */
 
-/* container.c */
-
-/* Wait for a container of @download, or derive from it. By a commit worker, without the lock. */
-void bid_container_run(struct bid_download *download);
+/* Callbacks of the servers, for their attempts. */
+extern const struct bid_receiver bid_attempt_receiver;
 
 /* reports.c */
 
@@ -174,6 +202,12 @@ void bid_download_report_skipped(struct bid_download *download, const struct bid
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
 void bid_download_report_overtaken(struct bid_download *download);
+
+/* Returns the result of all reports, without a found one among them. */
+int bid_download_conclusion(const struct bid_download *download);
+
+/* Is the artifact too large at a server, and at each other one too large or absent? False after a container. */
+bool bid_download_is_too_large(const struct bid_download *download);
 
 /* Take over the reports of @other. Under the lock. */
 void bid_download_copy_reports(struct bid_download *download, const struct bid_download *other);

@@ -272,6 +272,45 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		log_report(download, attempt->from->server->name, outcome, text);
 }
 
+int bid_download_conclusion(const struct bid_download *download)
+{
+	/* otherwise there was no memory for a report */
+	bool all_no = download->n_reports >= download->machine.n;
+	bool only_rejected = all_no;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			return -EFBIG;
+		if (bid_outcome_is_no(outcome))
+			continue;
+		all_no = false;
+		if (outcome != BID_OUTCOME_REJECTED)
+			only_rejected = false;
+	}
+	if (all_no)
+		return -ENOENT;
+	if (download->no_room)
+		return -ENOSPC;
+	return only_rejected ? -EBADMSG : -EHOSTUNREACH;
+}
+
+bool bid_download_is_too_large(const struct bid_download *download)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < download->n_reports; i++) {
+		enum bid_outcome outcome = download->reports[i]->outcome;
+
+		if (outcome == BID_OUTCOME_TOO_LARGE)
+			found = true;
+		else if (!bid_outcome_is_no(outcome))
+			return false;
+	}
+	return found;
+}
+
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats)
 {
 	struct bid_broker_stats stats = {

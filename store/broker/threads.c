@@ -69,7 +69,7 @@ static void *run_worker(void *user)
 		}
 		TAILQ_REMOVE(&broker->jobs, job, link);
 		job->queued = false;
-		broker->run_job(job);
+		job->run(job);
 		/* the end of a commit may leave another one to a larger worker */
 		wake_worker(broker);
 	}
