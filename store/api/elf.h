@@ -48,6 +48,8 @@ bool bid_elf_is_skeleton(int fd);
 struct bid_elf_section {
 	uint64_t offset;
 	uint64_t size;
+	bool compressed; /* SHF_COMPRESSED */
+	bool big; /* the file is big-endian */
 };
 
 /*
@@ -152,7 +154,7 @@ typedef int (*bid_elf_core_fn)(void *user, const struct bid_elf_core_file *file)
  * Call @fn for each file with a mapping of its beginning or of code in the core file open at @fd, the program first: core(5), note
  * NT_FILE. This includes files that are no ELF files, and a file mapped twice comes twice. The ids come from the memory in the
  * core. A core has this memory if it was dumped with the ELF headers (bit 4 of /proc/PID/coredump_filter, the default). Reads some
- * KiB per file, 256 MiB in sum at most, and holds at most 100 MiB, whatever the core claims. Returns 0, or
+ * KiB per file, 256 MiB in sum at most, and holds at most 120 MiB, whatever the core claims. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EINVAL	an ELF file, but no core file
  *   -ENODATA	a core file without a list of mappings

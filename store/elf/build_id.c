@@ -111,7 +111,6 @@ struct segment_notes {
 static int scan_segments(struct bid_elf_reader *headers, struct bid_elf_reader *notes, const struct bid_header *header,
 			 struct segment_notes *ret_segments)
 {
-	const struct bid_form *form = &header->form;
 	struct segment_notes segments = { .sound = true };
 	int r;
 
@@ -121,16 +120,14 @@ static int scan_segments(struct bid_elf_reader *headers, struct bid_elf_reader *
 	if (r < 0)
 		return r;
 	for (uint64_t i = 0; i < header->phnum; i++) {
-		const uint8_t *data;
+		struct bid_segment segment;
 
-		r = bid_elf_reader_at(headers, header->phoff + i * header->phentsize, header->phentsize, &data);
+		r = bid_segment_at(headers, header, i, &segment);
 		if (r < 0)
 			return r;
-		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
+		if (segment.type != PT_NOTE)
 			continue;
-		r = bid_note_scan(notes, form, BID_FORM_FIELD(form, data, Phdr, p_offset),
-				  BID_FORM_FIELD(form, data, Phdr, p_filesz), BID_FORM_FIELD(form, data, Phdr, p_align),
-				  &segments.found);
+		r = bid_note_scan(notes, &header->form, segment.offset, segment.size, segment.align, &segments.found);
 		if (r == -EBADMSG || r == -ENODATA)
 			segments.sound = false;
 		else if (r == -EAGAIN)

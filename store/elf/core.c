@@ -21,17 +21,11 @@ enum {
 	BUDGET = 256 << 20, /* memory to read from one core file, in bytes; a program with 10,000 libraries needs 100 MiB */
 };
 
-struct segment {
-	uint64_t address, memory; /* in the memory of the process */
-	uint64_t offset, size; /* bytes in the core file, at most @memory */
-	bool executable;
-};
-
 struct core {
 	int fd; /* borrowed */
 	struct bid_elf_reader reader;
 	struct bid_header header;
-	struct segment *segments; /* PT_LOAD, by address; owned */
+	struct bid_segment *segments; /* PT_LOAD with bytes for at most their memory, by address; owned */
 	size_t n_segments;
 	size_t budget; /* bytes of memory left to read */
 	uint8_t *headers, *notes; /* IMAGE_MAX bytes each; owned */
@@ -58,7 +52,7 @@ static size_t word_size(const struct core *core)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct segment *one = a, *two = b;
+	const struct bid_segment *one = a, *two = b;
 
 	return one->address < two->address ? -1 : one->address > two->address;
 }
@@ -66,14 +60,14 @@ static int by_address(const void *a, const void *b)
 /* For bsearch(3): compare an address and a segment. */
 static int compare_address(const void *key, const void *element)
 {
-	const struct segment *segment = element;
+	const struct bid_segment *segment = element;
 	uint64_t address = *(const uint64_t *)key;
 
 	return address < segment->address ? -1 : address - segment->address >= segment->memory;
 }
 
 /* Return the segment with @address, or NULL. */
-static const struct segment *find_segment(const struct core *core, uint64_t address)
+static const struct bid_segment *find_segment(const struct core *core, uint64_t address)
 {
 	return bsearch(&address, core->segments, core->n_segments, sizeof(*core->segments), compare_address);
 }
@@ -81,7 +75,7 @@ static const struct segment *find_segment(const struct core *core, uint64_t addr
 /* Read at most @len bytes of the memory at @address. Returns the number of bytes in the core, or a negative errno. */
 static ssize_t read_memory(struct core *core, uint64_t address, void *buffer, size_t len)
 {
-	const struct segment *segment = find_segment(core, address);
+	const struct bid_segment *segment = find_segment(core, address);
 	uint64_t skip = segment ? address - segment->address : 0;
 
 	if (!segment || skip >= segment->size || segment->offset > INT64_MAX - IMAGE_MAX - skip)
@@ -129,20 +123,23 @@ static int read_image(struct core *core, uint64_t start, struct core_image *ret_
 	return 1;
 }
 
+static struct bid_segment segment_of(const struct core *core, const struct core_image *image, size_t index)
+{
+	return bid_segment_parse(&image->header.form, core->headers + index * image->header.phentsize);
+}
+
 /* The difference between addresses in memory and in the headers. The segment with the first bytes of the file is at its start. */
 static uint64_t bias_of(const struct core *core, const struct core_image *image)
 {
-	const struct bid_form *form = &image->header.form;
 	uint64_t lowest = UINT64_MAX, bias = image->start;
 
 	for (size_t i = 0; i < image->phnum; i++) {
-		const uint8_t *data = core->headers + i * image->header.phentsize;
-		uint64_t offset = BID_FORM_FIELD(form, data, Phdr, p_offset);
+		struct bid_segment segment = segment_of(core, image, i);
 
-		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_LOAD || offset >= lowest)
+		if (segment.type != PT_LOAD || segment.offset >= lowest)
 			continue;
-		lowest = offset;
-		bias = image->start - (BID_FORM_FIELD(form, data, Phdr, p_vaddr) - offset);
+		lowest = segment.offset;
+		bias = image->start - (segment.address - segment.offset);
 	}
 	return bias;
 }
@@ -163,20 +160,18 @@ static int identify_at(struct core *core, uint64_t start, struct bid_id *ret_id)
 		return r;
 	bias = bias_of(core, &image);
 	for (size_t i = 0; i < image.phnum && found.id.len == 0; i++) {
-		const struct bid_form *form = &image.header.form;
-		const uint8_t *data = core->headers + i * image.header.phentsize;
-		uint64_t size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
+		struct bid_segment segment = segment_of(core, &image, i);
 		struct bid_elf_reader reader;
 		ssize_t n;
 
-		if (BID_FORM_FIELD(form, data, Phdr, p_type) != PT_NOTE)
+		if (segment.type != PT_NOTE)
 			continue;
-		n = read_memory(core, bias + BID_FORM_FIELD(form, data, Phdr, p_vaddr), core->notes,
-				size < IMAGE_MAX ? (size_t)size : (size_t)IMAGE_MAX);
+		n = read_memory(core, bias + segment.address, core->notes,
+				segment.size < IMAGE_MAX ? (size_t)segment.size : (size_t)IMAGE_MAX);
 		if (n < 0)
 			return (int)n;
 		bid_elf_reader_init(&reader, core->notes, (size_t)n, -1);
-		(void)bid_note_scan(&reader, form, 0, (uint64_t)n, BID_FORM_FIELD(form, data, Phdr, p_align), &found);
+		(void)bid_note_scan(&reader, &image.header.form, 0, (uint64_t)n, segment.align, &found);
 	}
 	*ret_id = found.id;
 	return 0;
@@ -200,34 +195,22 @@ static int read_header(struct core *core, uint8_t head[static BID_ELF_READER_HEA
 }
 
 /* Read the program headers: the segments of memory, and the one range of notes in every core. */
-static int read_segments(struct core *core, struct segment *ret_notes)
+static int read_segments(struct core *core, struct bid_segment *ret_notes)
 {
-	const struct bid_form *form = &core->header.form;
-	struct segment notes = { 0 };
+	struct bid_segment notes = { 0 };
 
 	core->segments = calloc(core->header.phnum, sizeof(*core->segments));
 	if (!core->segments)
 		return -ENOMEM;
 	for (uint64_t i = 0; i < core->header.phnum; i++) {
-		uint64_t offset = core->header.phoff + i * core->header.phentsize;
-		struct segment segment;
-		const uint8_t *data;
-		uint64_t type;
-		int r = bid_elf_reader_at(&core->reader, offset, core->header.phentsize, &data);
+		struct bid_segment segment;
+		int r = bid_segment_at(&core->reader, &core->header, i, &segment);
 
 		if (r < 0)
 			return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
-		type = BID_FORM_FIELD(form, data, Phdr, p_type);
-		segment = (struct segment){
-			.address = BID_FORM_FIELD(form, data, Phdr, p_vaddr),
-			.memory = BID_FORM_FIELD(form, data, Phdr, p_memsz),
-			.offset = BID_FORM_FIELD(form, data, Phdr, p_offset),
-			.size = BID_FORM_FIELD(form, data, Phdr, p_filesz),
-			.executable = BID_FORM_FIELD(form, data, Phdr, p_flags) & PF_X,
-		};
-		if (type == PT_LOAD && segment.size <= segment.memory)
+		if (segment.type == PT_LOAD && segment.size <= segment.memory)
 			core->segments[core->n_segments++] = segment;
-		else if (type == PT_NOTE && notes.size == 0)
+		else if (segment.type == PT_NOTE && notes.size == 0)
 			notes = segment;
 	}
 	qsort(core->segments, core->n_segments, sizeof(*core->segments), by_address);
@@ -340,19 +323,19 @@ static int each_file(struct core *core, const struct file_note *note, bid_elf_co
 
 	for (; r == 0 && i < note->count && name < note->end; i++, name += strlen(name) + 1) {
 		struct mapping mapping = read_mapping(core, note, i, name);
-		const struct segment *segment = find_segment(core, mapping.start);
+		const struct bid_segment *segment = find_segment(core, mapping.start);
 
 		if (strcmp(name, run.name) != 0) {
 			r = report_run(core, note, &run, i, fn, user);
 			run = (struct run){ .name = name, .index = i };
 		}
-		run.code |= segment && segment->executable;
+		run.code |= segment && segment->flags & PF_X;
 		run.begun |= mapping.page == 0;
 	}
 	return r == 0 && i > 0 ? report_run(core, note, &run, i, fn, user) : r;
 }
 
-static int read_notes(struct core *core, const struct segment *notes, bid_elf_core_fn fn, void *user)
+static int read_notes(struct core *core, const struct bid_segment *notes, bid_elf_core_fn fn, void *user)
 {
 	bid_auto_free uint8_t *data = malloc(notes->size);
 	struct file_note files;
@@ -376,7 +359,7 @@ int bid_elf_core_each(int fd, bid_elf_core_fn fn, void *user)
 {
 	bid_cleanup(core_release) struct core core = { .fd = fd, .budget = BUDGET };
 	uint8_t head[BID_ELF_READER_HEAD];
-	struct segment notes;
+	struct bid_segment notes;
 	int r;
 
 	r = read_header(&core, head);

@@ -7,17 +7,16 @@
 #include <zlib.h>
 
 #include "api/elf.h"
+#include "base/byte_order.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "reader.h"
 
 enum { CHUNK = 128 << 10 };
 
 int bid_elf_debuglink(int fd, struct bid_elf_debuglink *ret_link)
 {
-	uint8_t data[NAME_MAX + 1 + sizeof(uint32_t)], encoding;
+	uint8_t data[NAME_MAX + 1 + sizeof(uint32_t)];
 	struct bid_elf_section section;
-	struct bid_form form;
 	size_t name_len, crc_at;
 	ssize_t n;
 	int r;
@@ -33,12 +32,8 @@ int bid_elf_debuglink(int fd, struct bid_elf_debuglink *ret_link)
 	crc_at = (name_len + sizeof(uint32_t)) & ~(sizeof(uint32_t) - 1);
 	if (name_len == 0 || name_len > NAME_MAX || crc_at + sizeof(uint32_t) > (size_t)n || memchr(data, '/', name_len))
 		return -ENOENT;
-	n = bid_pread_full(fd, &encoding, sizeof(encoding), EI_DATA);
-	if (n < 0)
-		return (int)n;
-	form = (struct bid_form){ .big = encoding == ELFDATA2MSB };
 	memcpy(ret_link->name, data, name_len + 1);
-	ret_link->crc = (uint32_t)bid_form_load(&form, data + crc_at, sizeof(uint32_t));
+	ret_link->crc = bid_load32(section.big, data + crc_at);
 	return 0;
 }
 

@@ -87,23 +87,17 @@ static int examine_sections(struct bid_sections *sections, struct bid_elf_info *
 /* Without sections only the segments describe the contents. With sections the segments may be wrong: see build_id.c. */
 static int examine_segments(struct bid_sections *sections, struct bid_elf_info *info)
 {
-	const struct bid_header *header = &sections->header;
-	const struct bid_form *form = &header->form;
-
-	for (uint64_t i = 0; i < header->phnum; i++) {
-		const uint8_t *data;
-		uint64_t type, size;
-		int r = bid_elf_reader_at(&sections->reader, header->phoff + i * header->phentsize, header->phentsize, &data);
+	for (uint64_t i = 0; i < sections->header.phnum; i++) {
+		struct bid_segment segment;
+		int r = bid_segment_at(&sections->reader, &sections->header, i, &segment);
 
 		if (r < 0)
 			return r;
-		type = BID_FORM_FIELD(form, data, Phdr, p_type);
-		size = BID_FORM_FIELD(form, data, Phdr, p_filesz);
-		if (type == PT_NULL || size == 0)
+		if (segment.type == PT_NULL || segment.size == 0)
 			continue;
-		if (!bid_sections_inside(sections, BID_FORM_FIELD(form, data, Phdr, p_offset), size))
+		if (!bid_sections_inside(sections, segment.offset, segment.size))
 			return -EBADMSG;
-		info->has_code |= type == PT_LOAD && BID_FORM_FIELD(form, data, Phdr, p_flags) & PF_X;
+		info->has_code |= segment.type == PT_LOAD && segment.flags & PF_X;
 	}
 	return 0;
 }
@@ -134,8 +128,6 @@ int bid_elf_examine(int fd, struct bid_elf_info *ret_info)
 	struct bid_elf_info info = { 0 };
 	int r = bid_sections_open(&sections, fd);
 
-	if (r == -E2BIG || r == -ENODATA)
-		r = -EBADMSG;
 	if (r == 0)
 		r = examine_headers(&sections, &info);
 	if (r == 0)

@@ -80,17 +80,16 @@ static int by_address(const void *a, const void *b)
 static int is_kernel(struct bid_sections *sections)
 {
 	const struct bid_header *header = &sections->header;
-	const struct bid_form *form = &header->form;
 
-	if (!form->wide || (header->type != ET_EXEC && header->type != ET_DYN))
+	if (!header->form.wide || (header->type != ET_EXEC && header->type != ET_DYN))
 		return 0;
 	for (uint64_t i = 0; i < header->phnum && i < SEGMENTS_MAX; i++) {
-		const uint8_t *data;
-		int r = bid_elf_reader_at(&sections->reader, header->phoff + i * header->phentsize, header->phentsize, &data);
+		struct bid_segment segment;
+		int r = bid_segment_at(&sections->reader, header, i, &segment);
 
 		if (r < 0)
 			return r == -ENODATA ? 0 : r;
-		if (BID_FORM_FIELD(form, data, Phdr, p_type) == PT_LOAD && BID_FORM_FIELD(form, data, Phdr, p_vaddr) >> 63)
+		if (segment.type == PT_LOAD && segment.address >> 63)
 			return 1;
 	}
 	return 0;

@@ -233,3 +233,26 @@ int bid_header_read(struct bid_elf_reader *reader, struct bid_header *ret_header
 	*ret_header = header;
 	return 0;
 }
+
+struct bid_segment bid_segment_parse(const struct bid_form *form, const uint8_t *data)
+{
+	return (struct bid_segment){
+		.type = BID_FORM_FIELD(form, data, Phdr, p_type),
+		.flags = BID_FORM_FIELD(form, data, Phdr, p_flags),
+		.offset = BID_FORM_FIELD(form, data, Phdr, p_offset),
+		.address = BID_FORM_FIELD(form, data, Phdr, p_vaddr),
+		.size = BID_FORM_FIELD(form, data, Phdr, p_filesz),
+		.memory = BID_FORM_FIELD(form, data, Phdr, p_memsz),
+		.align = BID_FORM_FIELD(form, data, Phdr, p_align),
+	};
+}
+
+int bid_segment_at(struct bid_elf_reader *reader, const struct bid_header *header, uint64_t index, struct bid_segment *ret_segment)
+{
+	const uint8_t *data;
+	int r = bid_elf_reader_at(reader, header->phoff + index * header->phentsize, header->phentsize, &data);
+
+	if (r == 0)
+		*ret_segment = bid_segment_parse(&header->form, data);
+	return r;
+}

@@ -108,6 +108,16 @@ int bid_header_read(struct bid_elf_reader *reader, struct bid_header *ret_header
  */
 int bid_header_read_large_counts(struct bid_elf_reader *reader, struct bid_header *header);
 
+/* a program header (ELF gABI, "Program Header") */
+struct bid_segment {
+	uint64_t type, flags, offset, address, size, memory, align;
+};
+
+struct bid_segment bid_segment_parse(const struct bid_form *form, const uint8_t *data);
+
+/* As bid_elf_reader_at(). */
+int bid_segment_at(struct bid_elf_reader *reader, const struct bid_header *header, uint64_t index, struct bid_segment *ret_segment);
+
 /* Is a table of @count headers in the file? As bid_elf_reader_check(), and -ENODATA for no table. */
 int bid_header_check_table(struct bid_elf_reader *reader, uint64_t offset, uint64_t count, uint64_t entry_size);
 

@@ -10,6 +10,12 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 
+/* A file that lacks its headers, or costs too much, is damaged. */
+static int damage_of(int r)
+{
+	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
+}
+
 int bid_sections_open(struct bid_sections *sections, int fd)
 {
 	struct bid_header *header = &sections->header;
@@ -27,7 +33,7 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 		r = bid_header_read(&sections->reader, header);
 	if (r == 0 && header->shoff != 0 && header->shnum == 0)
 		r = bid_header_read_large_counts(&sections->reader, header);
-	return r;
+	return damage_of(r);
 }
 
 void bid_sections_release(struct bid_sections *sections)
@@ -56,7 +62,7 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	int r = bid_elf_reader_at(&sections->reader, header->shoff + index * header->shentsize, header->shentsize, &data);
 
 	if (r < 0)
-		return r;
+		return damage_of(r);
 	*ret_section = (struct bid_section){
 		.name = BID_FORM_FIELD(form, data, Shdr, sh_name),
 		.type = BID_FORM_FIELD(form, data, Shdr, sh_type),
@@ -103,8 +109,7 @@ int bid_sections_read_names(struct bid_sections *sections)
 
 /* Sections by name, as debuginfod serves them. */
 
-/* Open the sections of @fd. Returns -ENOENT if no section has a name. */
-static int open_sections(struct bid_sections *sections, int fd)
+int bid_sections_load(struct bid_sections *sections, int fd)
 {
 	int r = bid_sections_open(sections, fd);
 
@@ -112,7 +117,7 @@ static int open_sections(struct bid_sections *sections, int fd)
 		r = bid_sections_check(sections);
 	if (r == 0)
 		r = bid_sections_read_names(sections);
-	return r == -EBADMSG || r == -E2BIG || r == -ENODATA ? -ENOENT : r;
+	return r == -EBADMSG || r == -E2BIG ? -ENOENT : r;
 }
 
 /* Return the name of @section if its bytes are in the file and the name is a valid file name; else NULL. */
@@ -130,7 +135,7 @@ static const char *name_of(const struct bid_sections *sections, const struct bid
 int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_section)
 {
 	bid_cleanup(bid_sections_release) struct bid_sections sections;
-	int r = open_sections(&sections, fd);
+	int r = bid_sections_load(&sections, fd);
 
 	for (uint64_t i = 1; r == 0 && i < sections.header.shnum; i++) {
 		struct bid_section section;
@@ -139,7 +144,12 @@ int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_s
 		r = bid_section_at(&sections, i, &section);
 		its = r == 0 ? name_of(&sections, &section) : NULL;
 		if (its && strcmp(its, name) == 0) {
-			*ret_section = (struct bid_elf_section){ .offset = section.offset, .size = section.size };
+			*ret_section = (struct bid_elf_section){
+				.offset = section.offset,
+				.size = section.size,
+				.compressed = section.flags & SHF_COMPRESSED,
+				.big = sections.header.form.big,
+			};
 			return 0;
 		}
 	}
@@ -149,7 +159,7 @@ int bid_elf_find_section(int fd, const char *name, struct bid_elf_section *ret_s
 int bid_elf_each_section(int fd, int (*fn)(void *user, const char *name), void *user)
 {
 	bid_cleanup(bid_sections_release) struct bid_sections sections;
-	int r = open_sections(&sections, fd);
+	int r = bid_sections_load(&sections, fd);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;

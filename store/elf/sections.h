@@ -27,9 +27,12 @@ struct bid_section {
 
 /*
  * Read the header of the file open at @fd, which stays the caller's. @sections must not move until it is released. Returns 0,
- * -ENOEXEC for no ELF file, or as pread(2).
+ * -ENOEXEC for no ELF file, -EBADMSG for a damaged one, or as pread(2).
  */
 int bid_sections_open(struct bid_sections *sections, int fd);
+
+/* All of the calling sequence up to bid_section_at(). As bid_sections_open(); -ENOENT if no section has a name that can be read. */
+int bid_sections_load(struct bid_sections *sections, int fd);
 
 void bid_sections_release(struct bid_sections *sections);
 
@@ -45,7 +48,7 @@ int bid_sections_check(const struct bid_sections *sections);
  */
 int bid_sections_read_names(struct bid_sections *sections);
 
-/* As bid_elf_reader_at(). */
+/* Returns 0, -EBADMSG for a section header that is not in the file, or as pread(2). */
 int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_section *ret_section);
 
 /* Return the name of @section, at most as long as the table, or NULL if it has none. */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Split DWARF. */
 #include "api/elf.h"
-#include "base/cleanup.h"
+#include "base/byte_order.h"
 #include "base/io.h"
 #include "base/limits.h"
-#include "sections.h"
 
 enum {
+	UNITS_MAX = 16384, /* bytes of units to examine */
 	ABBREVS_MAX = 128, /* bytes of a table to examine: its first entry belongs to a unit, and is short */
 	UT_SKELETON = 0x04, /* DW_UT_skeleton */
 	AT_GNU_DWO_NAME = 0x2130, /* DW_AT_GNU_dwo_name */
@@ -16,8 +16,7 @@ enum {
 /* A section of DWARF in a file. */
 struct dwarf_source {
 	int fd; /* borrowed */
-	const struct bid_form *form;
-	struct bid_section section; /* without bytes if there is none */
+	struct bid_elf_section section; /* without bytes if there is none */
 };
 
 static size_t read_at(const struct dwarf_source *source, uint64_t at, uint8_t *data, size_t room)
@@ -63,21 +62,22 @@ static bool names_dwo(const struct dwarf_source *abbrev, uint64_t offset, uint8_
 
 static bool has_skeleton(const struct dwarf_source *units, const struct dwarf_source *abbrevs)
 {
-	uint8_t data[BID_ELF_READER_WINDOW];
+	uint8_t data[UNITS_MAX];
+	bool big = units->section.big;
 	size_t len = read_at(units, 0, data, sizeof(data)), at = 0;
 
 	/* the largest header before the first entry: 4 + 8 of length, 2 of version, 8 + 1, and the number of the entry */
 	for (unsigned i = 0; i < BID_LIMIT_UNITS && len - at >= 24; i++) {
 		const uint8_t *unit = data + at;
-		uint64_t length = bid_form_load(units->form, unit, 4);
+		uint64_t length = bid_load32(big, unit);
 		size_t wide = length == LENGTH_64 ? 8 : 4, head = length == LENGTH_64 ? 12 : 4;
-		unsigned version = (unsigned)bid_form_load(units->form, unit + head, 2);
+		unsigned version = bid_load16(big, unit + head);
+		uint64_t table = wide == 8 ? bid_load64(big, unit + head + 2) : bid_load32(big, unit + head + 2);
 
 		if (head == 12)
-			length = bid_form_load(units->form, unit + 4, 8);
+			length = bid_load64(big, unit + 4);
 		if (version == 5 ? unit[head + 2] == UT_SKELETON
-				 : version == 4 && names_dwo(abbrevs, bid_form_load(units->form, unit + head + 2, wide),
-							     unit[head + 2 + wide + 1]))
+				 : version == 4 && names_dwo(abbrevs, table, unit[head + 2 + wide + 1]))
 			return true;
 		if (version < 2 || version > 5 || length > len - at - head)
 			return false;
@@ -86,28 +86,18 @@ static bool has_skeleton(const struct dwarf_source *units, const struct dwarf_so
 	return false;
 }
 
+/* Find a section of the file; one without bytes if it is absent or compressed. */
+static struct dwarf_source find_source(int fd, const char *name)
+{
+	struct bid_elf_section section;
+	bool found = bid_elf_find_section(fd, name, &section) == 0 && !section.compressed;
+
+	return (struct dwarf_source){ .fd = fd, .section = found ? section : (struct bid_elf_section){ 0 } };
+}
+
 bool bid_elf_is_skeleton(int fd)
 {
-	bid_cleanup(bid_sections_release) struct bid_sections sections;
-	struct dwarf_source units = { .fd = fd, .form = &sections.header.form }, abbrevs = units;
-	int r = bid_sections_open(&sections, fd);
+	struct dwarf_source units = find_source(fd, ".debug_info"), abbrevs = find_source(fd, ".debug_abbrev");
 
-	if (r == 0)
-		r = bid_sections_check(&sections);
-	if (r == 0)
-		r = bid_sections_read_names(&sections);
-	for (uint64_t i = 1; r == 0 && i < sections.header.shnum; i++) {
-		struct bid_section section;
-		const char *name;
-
-		r = bid_section_at(&sections, i, &section);
-		name = r == 0 && bid_section_has_bytes(&section) && !(section.flags & SHF_COMPRESSED)
-			       ? bid_section_name(&sections, &section)
-			       : NULL;
-		if (name && strcmp(name, ".debug_info") == 0)
-			units.section = section;
-		if (name && strcmp(name, ".debug_abbrev") == 0)
-			abbrevs.section = section;
-	}
-	return r == 0 && has_skeleton(&units, &abbrevs);
+	return has_skeleton(&units, &abbrevs);
 }

@@ -23,11 +23,6 @@ enum {
 	TEXT_MAX = 16 << 20, /* bytes of all definitions; each names the file once more */
 };
 
-/* a loadable segment of the file */
-struct load_segment {
-	uint64_t address, size, offset;
-};
-
 struct probe {
 	char *name; /* "GROUP:EVENT"; owned */
 	char *line; /* the definition; owned */
@@ -56,7 +51,7 @@ struct probe_source {
 	char *notes; /* owned */
 	size_t notes_len, align;
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
-	struct load_segment *loads; /* in the order of the file; owned */
+	struct bid_segment *loads; /* PT_LOAD, in the order of the file; owned */
 	size_t n_loads, room;
 	regex_t operand; /* owned; the form of an operand of an argument */
 	bool has_operand; /* @operand is valid */
@@ -76,17 +71,12 @@ static int find_sections(struct probe_source *source, struct bid_section *ret_no
 {
 	struct bid_sections *sections = &source->sections;
 	struct bid_section notes = { 0 };
-	int r = bid_sections_check(sections);
 
-	if (r == 0)
-		r = bid_sections_read_names(sections);
-	if (r < 0)
-		return r == -ENOMEM ? r : -ENODATA;
 	for (uint64_t i = 1; i < sections->header.shnum; i++) {
 		struct bid_section section;
 		const char *name;
+		int r = bid_section_at(sections, i, &section);
 
-		r = bid_section_at(sections, i, &section);
 		if (r < 0)
 			return r;
 		name = bid_section_name(sections, &section);
@@ -121,21 +111,16 @@ static int find_loads(struct probe_source *source)
 	const struct bid_header *header = &source->sections.header;
 
 	for (uint64_t i = 0; i < header->phnum && source->n_loads < LOADS_MAX; i++) {
-		const uint8_t *data;
-		int r = bid_elf_reader_at(&source->sections.reader, header->phoff + i * header->phentsize, header->phentsize,
-					  &data);
+		struct bid_segment segment;
+		int r = bid_segment_at(&source->sections.reader, header, i, &segment);
 
 		if (r < 0)
 			return r == -ENODATA ? -EBADMSG : r;
-		if (BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_type) != PT_LOAD)
+		if (segment.type != PT_LOAD)
 			continue;
 		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
 			return -ENOMEM;
-		source->loads[source->n_loads++] = (struct load_segment){
-			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_vaddr),
-			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_filesz),
-			BID_FORM_FIELD(&source->sections.header.form, data, Phdr, p_offset),
-		};
+		source->loads[source->n_loads++] = segment;
 	}
 	return 0;
 }
@@ -147,7 +132,7 @@ static int find_loads(struct probe_source *source)
 static bool to_offset(const struct probe_source *source, uint64_t address, uint64_t *ret_offset)
 {
 	for (size_t i = 0; i < source->n_loads; i++) {
-		const struct load_segment *load = &source->loads[i];
+		const struct bid_segment *load = &source->loads[i];
 
 		if (address >= load->address && address - load->address < load->size) {
 			*ret_offset = address - load->address + load->offset;
@@ -433,7 +418,9 @@ int bid_elf_probes(int fd, const char *path, FILE *out)
 
 	if (!is_visible(path))
 		return -EINVAL;
-	r = bid_sections_open(&source.sections, fd);
+	r = bid_sections_load(&source.sections, fd);
+	if (r == -ENOENT)
+		return -ENODATA;
 	if (r == 0)
 		r = load_notes(&source);
 	if (r == 0)

@@ -72,8 +72,6 @@ static int input_read(struct input *input, int fd)
 {
 	int r = bid_sections_open(&input->sections, fd);
 
-	if (r == -E2BIG || r == -ENODATA)
-		r = -EBADMSG;
 	if (r == 0 && input->sections.header.type != ET_EXEC && input->sections.header.type != ET_DYN)
 		r = -EOPNOTSUPP;
 	if (r == 0 && (input->sections.header.odd || input->sections.header.phnum >= PN_XNUM))
