@@ -20,11 +20,7 @@ from container import Container, why_no_container
 sys.dont_write_bytecode = True
 
 LIMIT = 60  # seconds, unless the marker "limit" names others
-GRACE = 5  # seconds later the daemons are killed, to end a wait that no signal interrupts
-
-
-class TimeLimit(Exception):
-    pass
+GRACE = 30  # seconds later the daemons are killed, to end a wait that no signal interrupts
 
 
 def pytest_collection_modifyitems(config, items):
@@ -55,10 +51,10 @@ def limited(item):
     seconds = (marker.args[0] if marker else LIMIT) * tools.PATIENCE
 
     def too_long(*_):
-        raise TimeLimit(f"not done after {seconds} s")
+        raise tools.TimeLimit(f"not done after {seconds} s")
 
     before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, GRACE)
     watchdog = threading.Timer(seconds + GRACE, kill_daemons, [item])
     watchdog.daemon = True
     watchdog.start()
@@ -66,7 +62,7 @@ def limited(item):
         yield
     finally:
         watchdog.cancel()
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
@@ -217,7 +213,7 @@ def mountpoint(workdir):
     yield path
     if daemon.is_mounted(path):
         # `bidctl status` of other tests reads every mount of the machine
-        tools.wait_until(lambda: daemon.unmount(path).returncode == 0, f"unmounting '{path}'", 10)
+        tools.wait_until(lambda: daemon.unmount(path).returncode == 0, f"unmounting '{path}'")
     if daemon.other_namespaces_with(path):
         for pid in daemon.daemons_of(path):
             os.kill(pid, signal.SIGTERM)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A container started by systemd, with the built programs installed."""
-import math
 import pathlib
 import signal
 import subprocess
@@ -83,9 +82,9 @@ class Container:
             self.process = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-euc", START, "sh",
                                              str(self.workdir), self.group, str(tools.BUILD), *packages],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.init = tools.wait_until(self.find_init, "systemd", math.inf)
+        self.init = tools.wait_until(self.find_init, "systemd")
         tools.wait_until(lambda: self.run("systemctl", "is-system-running", status=None).stdout in ("running\n", "degraded\n"),
-                         "a running system", math.inf)
+                         "a running system")
 
     def find_init(self):
         """Return the pid of the container's init, as this namespace numbers it."""
@@ -95,7 +94,7 @@ class Container:
 
     def run(self, *argv, status=0):
         return tools.run("nsenter", "--all", "--root", "--wd", "-t", self.init, "/usr/bin/env", "-i", "LC_ALL=C.UTF-8",
-                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv, status=status, timeout=None)
+                         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *argv, status=status)
 
     def property(self, unit, name):
         return self.run("systemctl", "show", f"--property={name}", "--value", unit).stdout.strip()
@@ -107,4 +106,4 @@ class Container:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         remove = ["unshare", "--mount", "--propagation", "private", "sh", "-euc", REMOVE, "sh", self.workdir, self.group]
-        tools.wait_until(lambda: tools.run(*remove, status=None).returncode == 0, "the end of the container", math.inf)
+        tools.wait_until(lambda: tools.run(*remove, status=None).returncode == 0, "the end of the container")

@@ -6,10 +6,8 @@ import json
 import os
 import pathlib
 import re
-import select
 import signal
 import subprocess
-import time
 
 import tools
 
@@ -117,7 +115,7 @@ def has_mount(process, path):
 def stacks_of(pid):
     """Return the kernel stack of each thread of a process that should have ended."""
     argv = ["gdb", "-p", str(pid), "--batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "thread apply all bt"]
-    return tools.run(*argv, status=None, errors="replace", timeout=30).stdout
+    return tools.run(*argv, status=None, errors="replace").stdout
 
 
 def descriptors_of(pid):
@@ -149,14 +147,13 @@ class Mount:
     def __str__(self):
         return str(self.path)
 
-    def await_ready(self, deadline=30):
+    def await_ready(self):
         """Wait until the mount helper prints the mount point; without that line, fail with the daemon's message."""
-        readable, _, _ = select.select([self.process.stdout], [], [], deadline)
-        line = self.process.stdout.readline().decode() if readable else ""
+        line = self.process.stdout.readline().decode()
         if line.rstrip("\n") != str(self.path):
             self.die()
             unmount(self.path, "-l")
-            raise AssertionError(f"not mounted after {deadline} s: printed {line!r}, log:\n{self.log()}")
+            raise AssertionError(f"not mounted: printed {line!r}, log:\n{self.log()}")
         self.held_at_first = self.held()
 
     def held(self):
@@ -169,11 +166,8 @@ class Mount:
                                    and (flags & os.O_TMPFILE == os.O_DIRECTORY or target.startswith(servers)))
 
     def leaked(self):
-        """Return the descriptors that the daemon still holds beyond those at the time of mounting."""
-        end = time.monotonic() + 2
-        while (more := self.held() - self.held_at_first) and time.monotonic() < end:
-            time.sleep(0.02)
-        return dict(more)
+        """Return the descriptors that the daemon holds beyond those at the time of mounting."""
+        return dict(self.held() - self.held_at_first)
 
     def log(self):
         return self.log_path.read_text(errors="replace")
@@ -213,7 +207,7 @@ class Mount:
     def kill(self):
         """Kill the daemon as the kernel does without memory; the unmount helper survives and unmounts."""
         self.process.kill()
-        self.process.wait(20)
+        self.process.wait()
         self.process.stdout.close()
         self.gone = True
 
@@ -222,42 +216,34 @@ class Mount:
         for pid in unmount_helpers_of(self.pid):
             os.kill(pid, signal.SIGKILL)
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait()
         self.process.stdout.close()
         self.gone = True
 
-    def unmount(self, deadline=20):
+    def unmount(self):
         """Unmount as an administrator does, and check for leaks of the daemon."""
         if self.gone:
             return
         self.gone = True
-        leaked = self.leaked()
-        # an ended process may take a moment to close its files
-        end = time.monotonic() + 10
-        done = None
-        # the unmount helper may have unmounted an aborted mount already
-        while is_mounted(self.path) and (done := unmount(self.path)).returncode != 0 and time.monotonic() < end:
-            time.sleep(0.05)
-        busy = done and done.returncode and is_mounted(self.path) and f"{done.stderr.strip()}; in use by {users_of(self.path)}"
-        if busy:
-            unmount(self.path, "-l")
         try:
-            status = self.wait_end(deadline)
-        except subprocess.TimeoutExpired:
-            mounted, stacks = ", which is too" if is_mounted(self.path) else "", stacks_of(self.pid)
+            tools.wait_until(lambda: not self.leaked(), "end of descriptors that were not open at first")
+            # an ended process may take a moment to close its files; the unmount helper unmounts an aborted mount
+            tools.wait_until(lambda: not is_mounted(self.path) or unmount(self.path).returncode == 0, "an unmount")
+            status = self.wait_end()
+        except (AssertionError, tools.TimeLimit) as error:
+            state = f"open: {self.leaked()}; mounted: {is_mounted(self.path)}, in use by {users_of(self.path)}"
+            stacks = stacks_of(self.pid)
+            unmount(self.path, "-l")
             self.process.kill()
-            self.process.wait(10)
-            raise AssertionError(f"the daemon was still there {deadline} s after its mount{mounted}; log:\n{self.log()}\n"
-                                 f"{stacks}") from None
+            self.process.wait()
+            raise AssertionError(f"the daemon did not end: {error}; {state}; log:\n{self.log()}\n{stacks}") from None
         self.process.stdout.close()
-        assert not leaked, f"the daemon still had open what it had not when its mount was ready: {leaked}"
-        assert not busy, f"could not be unmounted: {busy}"
         assert status == 0, f"the daemon ended with {status}; log:\n{self.log()}"
         self.check_log()
 
-    def wait_end(self, deadline):
-        end = time.monotonic() + deadline
-        while time.monotonic() < end:
+    def wait_end(self):
+        """Wait for the end of an unmounted daemon. Return its exit status."""
+        while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return self.process.wait(1)
             # a lazily unmounted mount does not end by itself
@@ -265,9 +251,8 @@ class Mount:
                 self.permit("fuse: failed to unmount")
                 self.process.terminate()
                 # a daemon that is ending may catch no further signal
-                status = self.process.wait(deadline)
+                status = self.process.wait()
                 return 0 if status == -signal.SIGTERM else status
-        return self.process.wait(deadline)
 
     def check_log(self):
         lines = self.log().splitlines()
@@ -280,10 +265,8 @@ class Mount:
         silent = [pattern for pattern in self.expected if not any(re.search(pattern, line) for line in complaints)]
         assert not silent, f"the log does not have what was expected: {silent}\n{self.log()}"
 
-    def end(self, sig=signal.SIGTERM, deadline=30):
-        """End the daemon with a signal. Return its exit status and the seconds it took."""
-        begun = time.monotonic()
+    def end(self, sig=signal.SIGTERM):
+        """End the daemon with a signal. Return its exit status."""
         self.process.send_signal(sig)
-        status = self.process.wait(deadline)
         self.gone = True
-        return status, time.monotonic() - begun
+        return self.process.wait()

@@ -156,10 +156,10 @@ class Ganesha:
         try:
             assert self.network.stdout.readline() == b"up\n", "no network of its own"
             self.spawn("rpcbind", "-f")
-            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind", 60)
+            tools.wait_until(lambda: self.run("rpcinfo", "-p", status=None).returncode == 0, "rpcbind")
             self.run("mkdir", "/run/dbus")
             self.spawn("dbus-daemon", "--system", "--nofork", "--nopidfile")
-            tools.wait_until(lambda: self.run("busctl", "list", status=None).returncode == 0, "dbus-daemon", 60)
+            tools.wait_until(lambda: self.run("busctl", "list", status=None).returncode == 0, "dbus-daemon")
             self.start()
         except BaseException:
             self.stop()
@@ -185,7 +185,7 @@ class Ganesha:
             # one protocol may be ready before the other
             tools.wait_until(lambda: self.server.poll() is not None or
                              all(self.run("nfs-ls", self.url(version), status=None).returncode == 0 for version in (3, 4)),
-                             "NFS-Ganesha", 60)
+                             "NFS-Ganesha")
             assert self.server.poll() is None, "NFS-Ganesha does not start"
         except AssertionError as error:
             raise AssertionError(f"{error}:\n{self.log()}") from None

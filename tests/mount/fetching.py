@@ -54,7 +54,7 @@ def covered_many(env, store, ident, *arguments, status=0):
 
 
 def await_waiters(mount, number):
-    tools.wait_until(lambda: sum(row["waiters"] for row in mount.status()["downloads"]) >= number, f"{number} readers", 60)
+    tools.wait_until(lambda: sum(row["waiters"] for row in mount.status()["downloads"]) >= number, f"{number} readers")
 
 
 def await_transfer(mount):

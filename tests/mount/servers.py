@@ -123,10 +123,10 @@ class Debuginfod:
         match = re.search(rf"^{re.escape(name)} (\d+)$", http(f"{self.url}/metrics")[1].decode(), re.MULTILINE)
         return int(match[1]) if match else None
 
-    def await_scan(self, deadline=60):
+    def await_scan(self):
         tools.wait_until(lambda: (self.metric('thread_work_total{role="traverse"}') or 0) >= 1 and
                          self.metric('thread_work_pending{role="scan"}') == 0 and self.metric('thread_busy{role="scan"}') == 0,
-                         "scan of debuginfod", deadline)
+                         "scan of debuginfod")
 
     def stop(self):
         self.process.terminate()

@@ -112,7 +112,7 @@ def test_bad_response_of_only_server_publishes_nothing(mount, mode, faults, work
             assert read(mnt.elf_file(program.id)) == errno.ENOENT
             assert bad.count(program.id) == 0
             continue
-        tools.wait_until(lambda program=program: read(mnt.elf_file(program.id)) == program.read(), f"it after '{behaviour}'", 20)
+        tools.wait_until(lambda program=program: read(mnt.elf_file(program.id)) == program.read(), f"it after '{behaviour}'")
 
 
 @pytest.mark.parametrize("first", ["reset:5000", "truncate:5000", "truncate-chunked:5000", "truncate-noclen:5000", "error:503",

@@ -55,7 +55,7 @@ def test_closed_standard_streams_do_not_reach_the_store(store, mountpoint, progr
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_unmounts(mount, sig):
     mnt = mount()
-    status, _ = mnt.end(sig)
+    status = mnt.end(sig)
     assert status == 0
     assert not daemon.is_mounted(mnt.path)
     mnt.check_log()
@@ -135,8 +135,7 @@ def test_fake_option_mounts_nothing(store, mountpoint, env):
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_unwritable_output_is_an_error(env, option):
     with open("/dev/full", "w", encoding="ascii") as full:
-        done = subprocess.run([tools.MOUNT_BIDFS, option], stdout=full, stderr=subprocess.PIPE, text=True, env=env, timeout=30,
-                              check=False)
+        done = subprocess.run([tools.MOUNT_BIDFS, option], stdout=full, stderr=subprocess.PIPE, text=True, env=env, check=False)
     expected = "mount.bidfs: error: No space left on device: cannot write to standard output\n"
     assert done.returncode == SYSTEM and done.stderr == expected, done
 

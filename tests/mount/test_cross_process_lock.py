@@ -26,7 +26,7 @@ def get(store, server, program, env):
 
 
 def ends(process):
-    _, output = process.communicate(timeout=60)
+    _, output = process.communicate()
     assert process.returncode == 0, output
     return True
 
@@ -49,7 +49,7 @@ def await_idle(processes, store):
         looks = looks + 1 if all(is_idle(process, store) for process in processes) else 0
         return looks == 20
 
-    tools.wait_until(are_idle, "programs that wait for another", 60)
+    tools.wait_until(are_idle, "programs that wait for another")
 
 
 def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, env):
@@ -64,7 +64,7 @@ def test_mount_downloads_for_two_programs(mount, mode, faults, store, program, e
     server.release()
     assert ends(view)
     for other in others:
-        _, output = other.communicate(timeout=60)
+        _, output = other.communicate()
         assert other.returncode == 0 and "ms for another process that was fetching it" in output, output
     assert server.count() == 1
     assert mnt.artifact(program.id).read_bytes() == program.read() and leftovers(store) == []

@@ -240,7 +240,7 @@ def test_member_gets_response_before_its_time_limit(mount, nginx, faults, workdi
     assert upstream.active() == 1
     assert fetching.read(member.artifact(kept.id)) == kept.read()
     upstream.release()
-    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 60)
+    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file")
     assert upstream.count(program.id) == 1
 
 
@@ -324,4 +324,4 @@ def test_upstream_outage_is_not_cached_by_members(mount, nginx, faults, workdir,
     assert fetching.read(member.artifact(kept.id)) == kept.read()
     upstream.behave()
     upstream.release()
-    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file", 40)
+    tools.wait_until(lambda: fetching.read(member.elf_file(program.id)) == program.read(), "the file")

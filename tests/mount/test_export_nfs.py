@@ -46,7 +46,7 @@ def test_thousand_files_are_equal_over_nfs(ganesha, mount, mode, store, workdir,
     parts = [list(contents)[part::4] for part in range(4)]
     clients = [subprocess.Popen(server.command(*CLIENT, version, "/bid", *(f"buildid/{ident}/elf" for ident in part)),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) for part in parts]
-    digests = [client.communicate(timeout=170)[0].split() for client in clients]
+    digests = [client.communicate()[0].split() for client in clients]
     assert digests == [[hashlib.sha256(contents[ident]).hexdigest() for ident in part] for part in parts]
 
 
@@ -94,7 +94,7 @@ def test_simultaneous_clients_download_once(ganesha, mount, mode, faults, workdi
     nfs = ganesha(mount("allow_other", f"url={upstream.url}", "wait=60"))
     herd = [subprocess.Popen(nfs.command("nfs-cat", nfs.url(version, f"buildid/{program.id}/elf")), stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE) for _ in range(8)]
-    assert [process.communicate(timeout=60)[0] == program.read() for process in herd] == 8 * [True]
+    assert [process.communicate()[0] == program.read() for process in herd] == 8 * [True]
     assert upstream.count(program.id) == 1
 
 
@@ -123,7 +123,7 @@ def test_upstream_outage_is_an_error_not_absence(ganesha, mount, faults, workdir
     upstream.behave()
     upstream.release()
     tools.wait_until(lambda: nfs.run("nfs-cat", nfs.url(version, name), status=None, text=False).stdout == program.read(),
-                     "the file", 40)
+                     "the file")
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, workdir, v
         if how == "killed":
             mnt.die()
             server.server.kill()
-            server.server.wait(20)
+            server.server.wait()
             tools.run("umount", "-l", mnt.path)
         else:
             server.release_fd()
@@ -185,7 +185,7 @@ def test_client_survives_remount(shared, ganesha, mount, mode, store, workdir, v
         client.stdin.write("again\n")
         client.stdin.close()
         assert client.stdout.readline().split() == expected
-        assert client.wait(20) == 0
+        assert client.wait() == 0
     for name, program in zip(names, built):
         assert server.cat(version, name) == program.read()
     assert server.server.poll() is None
@@ -216,9 +216,9 @@ def test_forged_nfs_handle_is_refused(ganesha, mount, store, workdir, version):
     count = 100000 if os.environ.get("BIDFS_FULL") else 2000
     forger = ["/usr/bin/python3", tools.ROOT / "tests/mount/nfs_forger.py", version, "/bid", name,
               os.stat(mnt / name).st_ino, count]
-    answers = json.loads(server.run(*forger, timeout=880).stdout)
+    answers = json.loads(server.run(*forger).stdout)
     print(answers)
     # three requests for each handle give NFS3ERR_STALE or NFS3ERR_BADHANDLE; some forged numbers are valid by chance
     assert answers["70"] > count and answers["10001"] > count and answers.get("0", 0) < count / 10, answers
     assert server.server.poll() is None and server.cat(version, name) == program.read()
-    assert mnt.end(signal.SIGTERM)[0] == 0
+    assert mnt.end(signal.SIGTERM) == 0

@@ -98,7 +98,7 @@ def test_team_server_survives_restarts(container):
         return all(container.run("sh", "-c", f"nfs-cat 'nfs://127.0.0.1/bid/buildid/{ident}/elf?version={version}' | cmp - {TRUE}",
                                  status=None).returncode == 0 for version in (3, 4))
 
-    tools.wait_until(is_exported, "an export", 40)
+    tools.wait_until(is_exported, "an export")
     # A daemon that outlives its export: Wants=nfs-ganesha.service, the obvious setting, would start nfs-ganesha again at once,
     # without RestartSec=, and soon too often for systemd's start limit.
     container.run("sh", "-euc", "printf '[Service]\nExecStopPost=sleep 1\n' >/etc/systemd/system/bidfs.service.d/late.conf; "
@@ -106,11 +106,11 @@ def test_team_server_survives_restarts(container):
     pid = container.property("bidfs", "MainPID")
     container.run("kill", "-KILL", pid)
     # nfs-ganesha ends before, within 90 s (DefaultTimeoutStopSec=)
-    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 120)
-    tools.wait_until(is_exported, "an export of the other mount", 40)
+    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon")
+    tools.wait_until(is_exported, "an export of the other mount")
     assert "Scheduled restart job" in (log := container.journal("bidfs")) and "immediately" not in log, log
     container.run("systemctl", "restart", "bidfs")
-    tools.wait_until(is_exported, "an export of a third one", 40)
+    tools.wait_until(is_exported, "an export of a third one")
     assert response(container, f"buildid/{ident}/executable") == f"200 {size}"
     container.run("systemctl", "stop", "bidfs")
     assert container.property("bidfs", "Result") == "success", container.journal("bidfs")

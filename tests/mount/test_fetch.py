@@ -223,7 +223,7 @@ def test_two_mounts_share_downloads(mount, mode, faults, program, store):
     # a file that one mount downloads appears in the other
     assert read(first.artifact(program.id, "debuginfo")) == program.debug.read_bytes()
     tools.wait_until(lambda: server.count(program.id, "debuginfo") == 1 and read(second.artifact(program.id, "debuginfo")) ==
-                     program.debug.read_bytes(), "the other mount's file", 2)
+                     program.debug.read_bytes(), "the other mount's file")
     assert server.count(program.id, "debuginfo") == 1
     assert leftovers(store) == []
 

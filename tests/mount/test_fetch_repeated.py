@@ -197,7 +197,7 @@ def test_endless_body_is_bounded(mount, faults, workdir, store):
         # end the backoff of the server
         bait = next(ident)
         path = serve(server, program, bait)
-        tools.wait_until(lambda bait=bait, path=path: read(mnt.elf_file(bait)) == path.read_bytes(), "another file", 20)
+        tools.wait_until(lambda bait=bait, path=path: read(mnt.elf_file(bait)) == path.read_bytes(), "another file")
         assert server.count(wanted) > 0, behaviour
         most = memory(mnt) if number == 0 else most
         assert sum(os.path.getsize(store / name) for name in published(store)) < (number + 1) * 65536, behaviour

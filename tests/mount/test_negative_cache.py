@@ -97,7 +97,7 @@ def test_outage_is_not_cached_as_absence(mount, faults, workdir, program):
     assert read(first) == errno.ENOENT
     sick.serve(program)
     sick.behave()
-    tools.wait_until(lambda: read(second) == program.read(), "the file", 20)
+    tools.wait_until(lambda: read(second) == program.read(), "the file")
     # nothing further happens at the healthy server
     assert healthy.count(program.id) == 1
 

@@ -289,8 +289,7 @@ def test_daemon_inherits_no_lock_of_its_caller(mountpoint, store):
     read, write = os.pipe()
     os.set_inheritable(write, True)
     try:
-        subprocess.run([tools.MOUNT_BIDFS, store, mountpoint, "-o", "offline"], check=True, capture_output=True, close_fds=False,
-                       timeout=60)
+        subprocess.run([tools.MOUNT_BIDFS, store, mountpoint, "-o", "offline"], check=True, capture_output=True, close_fds=False)
     finally:
         os.close(write)
     try:
@@ -322,4 +321,4 @@ def test_more_files_than_cached_descriptors_read_right(mount, mode, store, workd
             (workdir / "other").chmod(0o755)
             os.rename(workdir / "other", elfs[ident])
         tools.wait_until(lambda idents=changed: all(mnt.artifact(ident).stat().st_size == len(contents[ident]) for ident in idents),
-                         "the new sizes", 20)
+                         "the new sizes")

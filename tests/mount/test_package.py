@@ -76,7 +76,7 @@ def test_lintian_finds_nothing(packages):
     if not shutil.which("lintian"):
         pytest.skip("needs lintian")
     changes, = packages.glob("*.changes")
-    lines = tools.run(*BUILDER, "lintian", "--display-info", changes, timeout=500).stdout.splitlines()
+    lines = tools.run(*BUILDER, "lintian", "--display-info", changes).stdout.splitlines()
     wrong = [line for line in lines if not line.startswith("N:") and line.split()[2] not in NO_HINTS]
     assert not wrong, wrong
 

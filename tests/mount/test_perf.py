@@ -208,7 +208,7 @@ def test_perf_top_works_with_the_mount(mount, profile, own_store, workdir):
         top = stack.enter_context(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=profile.env,
                                                    cwd=workdir))
         stack.callback(top.send_signal, signal.SIGINT)
-        tools.wait_until(lambda: top.poll() is not None or b"hot_gamma" in shown.read_bytes(), "its function", 40)
+        tools.wait_until(lambda: top.poll() is not None or b"hot_gamma" in shown.read_bytes(), "its function")
     assert b"hot_gamma" in shown.read_bytes(), shown.read_text()
 
 
@@ -227,16 +227,16 @@ def test_native_perf_add_is_seen(mount, mode, profile, own_store, workdir):
     # the kernel has now cached absent names and all listings
     assert is_gone()
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
-    tools.wait_until(is_there, "the added build", 10)
+    tools.wait_until(is_there, "the added build")
     assert os.readlink(mnt.link(fresh.id)) == f"../..{fresh.path}/{fresh.id}"
     assert mnt.artifact(fresh.id).read_bytes() == fresh.path.read_bytes()
     assert cached(profile, mnt) == cached(profile, own_store)
 
     profile.perf(own_store, "buildid-cache", "-r", fresh.path)
-    tools.wait_until(is_gone, "end of what perf removed", 10)
+    tools.wait_until(is_gone, "end of what perf removed")
     # the build may be added again
     profile.perf(own_store, "buildid-cache", "-a", fresh.path)
-    tools.wait_until(is_there, "the build added again", 10)
+    tools.wait_until(is_there, "the build added again")
 
 
 def test_debug_file_gets_its_link_with_its_program(mount, mode, profile, faults, workdir):

@@ -513,7 +513,7 @@ def test_kill_during_perf_add_leaves_whole_builds(mount, mode, perf, store):
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         tools.wait_until(lambda: len(list(store.rglob("elf"))) >= moment % 6 or process.poll() is not None, "some builds")
         mnt.kill()
-        process.wait(20)
+        process.wait()
         tools.wait_until(lambda: not daemon.is_mounted(mnt.path), "the end of the mount")
         for path, (_, content) in perf_files(store).items():
             owner = [program for program in builds if program.id in path or program.id[2:] in path]

@@ -167,14 +167,14 @@ def test_every_end_of_the_daemon_unmounts(confined, mount, mode, way, workdir):
         # signal the process group, as a terminal does; the unmount helper ignores it until it has unmounted
         if way != "SIGKILL":
             os.kill(helper, getattr(signal, way))
-        status, _ = mnt.end(getattr(signal, way))
+        status = mnt.end(getattr(signal, way))
         assert status == (-signal.SIGKILL if way == "SIGKILL" else 0)
     else:
         if way.startswith("umount") and not tools.IS_ROOT:
             pytest.skip("needs root")
         # `bidctl status` of other tests opens each mount for a moment
-        tools.wait_until(lambda: tools.run(*way.split(), mnt.path, status=None).returncode == 0, way, 10)
-        assert mnt.wait_end(20) == 0
+        tools.wait_until(lambda: tools.run(*way.split(), mnt.path, status=None).returncode == 0, way)
+        assert mnt.wait_end() == 0
         mnt.gone = True
     if way != "SIGKILL":
         assert not daemon.is_mounted(mnt.path), "the daemon has ended, so the mount has"

@@ -37,8 +37,8 @@ def test_unit_mounts_and_restarts(container):
 
     pid = container.property("bidfs", "MainPID")
     container.run("kill", "-KILL", pid)
-    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon", 40)
-    tools.wait_until(lambda: container.property("bidfs", "ActiveState") == "active", "a mount", 40)
+    tools.wait_until(lambda: container.property("bidfs", "MainPID") not in (pid, "0"), "another daemon")
+    tools.wait_until(lambda: container.property("bidfs", "ActiveState") == "active", "a mount")
     assert is_served(container, "/usr/bin/true")
 
     container.run("systemctl", "stop", "bidfs")
@@ -81,13 +81,13 @@ def test_watch_unit_adds_running_programs(container):
     assert "/usr/lib/systemd/systemd" in stored(container), container.journal("bidfs-watch")
     container.run("cp", "/usr/bin/true", "/usr/local/bin/started-later")
     container.run("/usr/local/bin/started-later")
-    tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(container), "the started program", 40)
+    tools.wait_until(lambda: "/usr/local/bin/started-later" in stored(container), "the started program")
     # a file that not everybody can reach belongs to its adder
     hidden = "/var/tmp/home/hidden"
     container.run("install", "-d", "-m", "700", "-o", "65534", "-g", "65534", "/var/tmp/home")
     container.run("sh", "-c", f"cp /usr/bin/false {hidden} && chown 65534:65534 {hidden}")
     container.run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", hidden, status=1)
-    tools.wait_until(lambda: hidden in stored(container), "the program in a home", 40)
+    tools.wait_until(lambda: hidden in stored(container), "the program in a home")
     copy = f"{STORE}{hidden}/{stored(container)[hidden]}/elf"
     assert container.run("stat", "-c", "%a %u", copy).stdout == "400 0\n"
     container.run("systemctl", "stop", "bidfs-watch")

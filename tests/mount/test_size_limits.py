@@ -241,5 +241,5 @@ def test_quota_holds_under_load(mount, mode, faults, workdir, store):
     # the evicting thread may be delayed while downloads go on
     usual = sorted(usage.result())[-len(usage.result()) // 10]
     assert usual <= QUOTA + 2 * FETCHERS * largest < BUILDS * largest
-    tools.wait_until(lambda: fetched(store) <= QUOTA, "the eviction", 20)
+    tools.wait_until(lambda: fetched(store) <= QUOTA, "the eviction")
     assert leftovers(store) == []

@@ -119,7 +119,7 @@ def test_running_download_is_shown(mount, mode, faults, store, env, program):
     tools.await_status(env, store, f"{program.id}  elf ", "WAITERS", server.url)
     assert parse_metrics((mnt / ".bidfs/metrics").read_text())["bidfs_waiters"] == 1
     process.kill()
-    process.wait(20)
+    process.wait()
     process.stderr.close()
     tools.wait_until(lambda: mnt.status()["downloads"] == [], "the end of the download")
 
@@ -243,7 +243,7 @@ def read_under_churn(mount, server, program, misses):
                 let_them_look()
             finally:
                 os.killpg(readers.pid, signal.SIGKILL)
-                readers.wait(20)
+                readers.wait()
             let_them_look()
             rounds.append(1)
 
@@ -287,7 +287,7 @@ def test_open_status_keeps_its_text(mount, mode, faults, workdir):
         rest = b"".join(iter(lambda: file.read(100), b""))
         assert json.loads(first + rest)["downloads"] == [] and len(mnt.status()["downloads"]) == 1
     process.kill()
-    process.wait(20)
+    process.wait()
     process.stderr.close()
     # cp(1) compares the inode numbers of the name and of the open file
     numbers = {os.stat(mnt / ".bidfs/status").st_ino for _ in range(3)}

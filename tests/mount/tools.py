@@ -25,6 +25,10 @@ PATIENCE = int(os.environ.get("BID_TEST_PATIENCE") or 1)
 IS_ROOT = os.geteuid() == 0
 
 
+class TimeLimit(Exception):
+    """The time limit of a test, which ends each wait."""
+
+
 def environment(home, **more):
     """Return the environment of tested programs: the C locale, and no server."""
     kept = {name: value for name, value in os.environ.items() if name.startswith(("ASAN_", "UBSAN_", "LSAN_", "TSAN_"))}
@@ -32,15 +36,15 @@ def environment(home, **more):
             "DEBUGINFOD_URLS": "", "DEBUGINFOD_CACHE_PATH": f"{home}/debuginfod-cache", **kept, **more}
 
 
-def run(*argv, status=0, timeout=60, **options):
+def run(*argv, status=0, **options):
     """
     Run a program to its end. An exit status other than `status` (None: any) fails the test with the program's output. A test of a
     program that is not installed is skipped.
     """
     if "/" not in str(argv[0]) and not shutil.which(argv[0], path=(options.get("env") or os.environ).get("PATH")):
         pytest.skip(f"needs {argv[0]}")
-    done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
-                          text=options.pop("text", True), errors=options.pop("errors", None), check=False, **options)
+    done = subprocess.run([str(arg) for arg in argv], stdin=subprocess.DEVNULL, capture_output=True, text=options.pop("text", True),
+                          errors=options.pop("errors", None), check=False, **options)
     assert status is None or done.returncode == status, \
         f"{' '.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
@@ -51,15 +55,14 @@ def rows(done):
     return json.loads(done.stdout)["result"]
 
 
-def wait_until(condition, what, deadline=20.0):
-    """Poll until the condition holds, once more after the deadline, and return its value."""
-    end = time.monotonic() + deadline
-    while True:
-        late = time.monotonic() >= end
-        if result := condition():
-            return result
-        assert not late, f"{what}: not within {deadline} s"
-        time.sleep(0.01)
+def wait_until(condition, what):
+    """Poll until the condition holds, and return its value."""
+    try:
+        while not (result := condition()):
+            time.sleep(0.01)
+    except TimeLimit as limit:
+        raise AssertionError(f"{what}: {limit}") from None
+    return result
 
 
 def await_status(env, store, *words):
