@@ -4,6 +4,7 @@ import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 import tools
@@ -51,6 +52,12 @@ def covered_many(env, store, ident, *arguments, status=0):
     """Run the same for a list of ids."""
     argv = ["sh", "-c", f'echo {ident} | "$@"', "sh", tools.BIDCTL, "--store", store, "get", *arguments]
     return tools.run(*argv, env=env, status=status)
+
+
+def forget(mnt, server, ident):
+    """Remove the files of server and store, as thousands of them would fill a disk."""
+    for directory in (server.root / ident, mnt.store / "[debuginfod]" / ident):
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def await_waiters(mount, number):

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import random
-import shutil
 import socket
 import time
 
@@ -14,7 +13,7 @@ import pytest
 
 import programs
 import tools
-from fetching import contents, evict_all, leftovers, read, read_all
+from fetching import contents, evict_all, forget, leftovers, read, read_all
 
 FULL = bool(os.environ.get("BIDFS_FULL"))
 HOUR = 3600
@@ -34,12 +33,6 @@ def serve(server, program, ident, content=None):
 
 def published(store):
     return [path for path in contents(store) if not path.startswith(".bidfs/quarantine/")]
-
-
-def forget(mnt, server, ident):
-    """Remove the files of server and store, as thousands of them would fill a disk."""
-    for directory in (server.root / ident, mnt.store / "[debuginfod]" / ident):
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def refused(mnt, server, program, ident, behaviour):

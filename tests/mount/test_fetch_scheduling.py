@@ -13,7 +13,7 @@ import pytest
 
 import programs
 import tools
-from fetching import leftovers, names, read, reader
+from fetching import forget, leftovers, names, read, reader
 
 FULL = bool(os.environ.get("BIDFS_FULL"))
 SIZES = [64 << 10, 8 << 20] + ([200 << 20] if FULL else [])
@@ -44,6 +44,7 @@ def test_server_killed_in_body_leaves_no_partial_file(mount, faults, workdir, st
         assert not list((store / ".build-id").rglob("*")) or read(mnt.elf_file(program.id)) in (errno.ENOENT, program.read())
         tools.wait_until(lambda path=path, program=program: read(path) == program.read(), "the file, once the server is well")
         assert leftovers(store) == []
+        forget(mnt, server, program.id)
     assert mnt.counter("negative_entries") == 0
 
 
