@@ -8,6 +8,7 @@
 
 #include "api/build_stat.h"
 #include "base/array.h"
+#include "base/cleanup.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -26,6 +27,7 @@ struct build_listing {
 	const struct ctl *ctl;
 	bool times; /* show times on a terminal */
 	const char *pattern; /* as of ctl_matches(), or NULL */
+	const char *real; /* the file that the pattern names on this machine, without links; or NULL */
 	size_t n; /* listed builds */
 	uint64_t size; /* bytes of their artifacts */
 };
@@ -62,15 +64,29 @@ static void fill_row(struct bid_build_stats *summaries, const struct bid_id *id,
 		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_UNNAMED);
 }
 
-static bool is_wanted(const struct build_listing *listing, const struct row *row)
+/* Does the store have the build @hex at the original path @path, which perf's link may not name? */
+static bool is_at(struct bid_store *store, const char *path, const char *hex)
+{
+	char objdir[PATH_MAX];
+
+	return path && path[0] == '/' && snprintf(objdir, sizeof(objdir), "%s/%s", path + 1, hex) < (int)sizeof(objdir) &&
+	       bid_store_classify(store, objdir, NULL) == BID_ENTRY_ID;
+}
+
+/* Return the path to show for the build of @row: perf's, or the one that the pattern names; NULL if the build is not wanted. */
+static const char *wanted_path(const struct build_listing *listing, const struct row *row)
 {
 	char hex[BID_ID_HEX_MAX];
 
 	if (listing->ctl->kind && !(row->kinds & 1U << listing->ctl->kind))
-		return false;
+		return NULL;
 	if (listing->ctl->missing && row->kinds & 1U << listing->ctl->missing)
-		return false;
-	return !listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path);
+		return NULL;
+	if (!listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path))
+		return row->path;
+	if (is_at(listing->store, listing->pattern, hex))
+		return listing->pattern;
+	return is_at(listing->store, listing->real, hex) ? listing->real : NULL;
 }
 
 /* Does "%(NAME)" at @at have the name @name? */
@@ -97,7 +113,7 @@ static enum ctl_status check_format(const char *format)
 	return CTL_DONE;
 }
 
-static void print_formatted(const char *format, const struct row *row)
+static void print_formatted(const char *format, const struct row *row, const char *path)
 {
 	char hex[BID_ID_HEX_MAX];
 
@@ -117,7 +133,7 @@ static void print_formatted(const char *format, const struct row *row)
 		else if (is_field(at, "time"))
 			printf("%" PRId64, (int64_t)row->changed.tv_sec);
 		else
-			fputs(row->path, stdout);
+			fputs(path, stdout);
 		if (at[1] == '(')
 			at = strchr(at, ')');
 	}
@@ -125,18 +141,20 @@ static void print_formatted(const char *format, const struct row *row)
 
 static int print_row(struct build_listing *listing, const struct row *row)
 {
-	if (!is_wanted(listing, row))
+	const char *path = wanted_path(listing, row);
+
+	if (!path)
 		return 0;
 	listing->n++;
 	listing->size += row->size;
 	if (listing->ctl->format) {
-		print_formatted(listing->ctl->format, row);
+		print_formatted(listing->ctl->format, row, path);
 		putchar(listing->ctl->nul ? '\0' : '\n');
 		return 0;
 	}
 	return ctl_row(listing->ctl, CTL_ID("id", 40, &row->id), CTL_KINDS("kinds", 14, row->kinds),
 		       CTL_SIZE("size", -9, row->size), CTL_TIME("time", listing->times ? 19 : CTL_HIDDEN, row->changed.tv_sec),
-		       CTL_TEXT("path", 0, row->path));
+		       CTL_TEXT("path", 0, path));
 }
 
 static int collect_row(void *user, const struct bid_id *id)
@@ -229,10 +247,12 @@ static int list(struct build_listing *listing, enum ctl_order order)
 enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
+	bid_auto_free char *real = argc > 0 && argv[0][0] == '/' ? realpath(argv[0], NULL) : NULL;
 	struct build_listing listing = {
 		.ctl = ctl,
 		.times = ctl->order == CTL_BY_TIME && ctl_is_terminal(stdout) && !ctl->nul,
 		.pattern = argc > 0 ? argv[0] : NULL,
+		.real = real,
 	};
 	enum ctl_status status;
 	int r;

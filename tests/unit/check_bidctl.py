@@ -266,6 +266,27 @@ def case_list_is_filtered_by_path_and_kind(env):
     env.one_error("list", "--kind=core", status=USAGE, has="'core'")
 
 
+def case_list_finds_each_path_of_a_build(env):
+    """By a second path, by a link to it, and as perf records a build that was downloaded before."""
+    second = env.home / "second"
+    shutil.copy(env.one, second)
+    (env.home / "alias").symlink_to(second)
+    env.on_store("add", env.one, second)
+    recorded = env.store / "usr/bin/recorded" / ID_TWO
+    unnamed = env.store / "[debuginfod]" / ID_TWO
+    for objdir in (recorded, unnamed):
+        objdir.mkdir(parents=True)
+        shutil.copy(env.two, objdir / "elf")
+    (env.store / ".build-id" / ID_TWO[:2]).mkdir(exist_ok=True)
+    (env.store / ".build-id" / ID_TWO[:2] / ID_TWO[2:]).symlink_to(f"../../[debuginfod]/{ID_TWO}")
+    for pattern, build_id, path in (
+            (env.one, ID_ONE, env.one), (second, ID_ONE, second), (env.home / "alias", ID_ONE, second),
+            ("/usr/bin/recorded", ID_TWO, "/usr/bin/recorded"), (ID_TWO, ID_TWO, "[debuginfod]")):
+        assert [(row["id"], row["path"]) for row in env.rows("list", pattern)] == [(build_id, str(path))], pattern
+        assert env.on_store("list", "--format=%(path)", pattern).stdout == f"{path}\n", pattern
+    assert env.rows("list", "/usr/bin") == env.rows("list", "/usr/bin/record") == []
+
+
 def case_list_prints_the_format(env):
     env.on_store("add", env.one, env.two)
     size = env.one.stat().st_size
