@@ -82,7 +82,7 @@ static int check_head(struct bid_attempt *attempt)
 		return -EBADMSG;
 	}
 	if (r == 0 && !bid_id_answers(&id, &attempt->download->request.id)) {
-		snprintf(attempt->reason, sizeof(attempt->reason), "carries build-id %s", bid_id_format(&id, hex));
+		snprintf(attempt->reason, sizeof(attempt->reason), "carries the build-id '%s'", bid_id_format(&id, hex));
 		return -EBADMSG;
 	}
 	return 0;

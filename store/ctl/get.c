@@ -99,6 +99,19 @@ static void classify(const struct getting *getting, struct ctl_wanted *wanted)
 	}
 }
 
+/* Find absent debuginfo in the unstripped ELF file that came beside it. */
+static void find_unstripped(struct getting *getting)
+{
+	for (size_t i = 0; i < getting->list.n; i++) {
+		struct ctl_wanted *wanted = &getting->list.wanted[i];
+		struct bid_file file = BID_FILE_NONE;
+
+		if (wanted->error == -ENOENT && wanted->request.kind == BID_KIND_DEBUGINFO)
+			wanted->error = ctl_open_artifact(getting->store, &wanted->request, &file);
+		bid_file_release(&file);
+	}
+}
+
 /* Bring all wanted artifacts into the store, with the shared files of dwz(1). Returns as ctl_fetch_all(). */
 static enum ctl_status fetch(struct getting *getting)
 {
@@ -107,6 +120,8 @@ static enum ctl_status fetch(struct getting *getting)
 	enum ctl_status status;
 
 	status = ctl_fetch_all(getting->ctl, getting->store, list, 0);
+	if (list->n > 1)
+		find_unstripped(getting);
 	if (status == CTL_DONE && ctl_want_dwz(list, getting->store) < 0)
 		status = ctl_no_memory();
 	if (status == CTL_DONE)

@@ -112,13 +112,27 @@ def case_list_downloads_missing_files(env):
 def case_list_reports_outage_and_absence_apart(env):
     with server(env, f"wrong-id:{env.one}") as url:
         items, _ = get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n", status=REFUSED)
-        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and ID_ONE in items[ID_NOT_STORED, "elf"]["reason"], items
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused", items
+        assert f"carries the build-id '{ID_ONE}'" in items[ID_NOT_STORED, "elf"]["reason"], items
     items, found = get(env, "-", "--url=http://127.0.0.1:1", lines=f"{ID_FAR}\n", status=ERROR)
     assert found["failed"] == 2 and "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
     # a server without the file is not the reason while another server is unreachable
     with server(env, "absent") as url:
         items, _ = get(env, "-", "elf", "--url=http://127.0.0.1:1", f"--url={url}", lines=f"{ID_FAR}\n", status=ERROR)
         assert "127.0.0.1:1" in items[ID_FAR, "elf"]["reason"], items
+
+
+def case_list_finds_debuginfo_in_a_downloaded_program(env):
+    """The server has an unstripped program and no debuginfo."""
+    program = env.home / "program"
+    subprocess.run(["cc", "-g", f"-Wl,--build-id=0x{ID_NOT_STORED}", "-xc", "-", "-o", program],
+                   input="int main(void) { return 0; }", text=True, check=True, timeout=TIMEOUT)
+    root = env.home / "served" / "buildid" / ID_NOT_STORED
+    root.mkdir(parents=True)
+    shutil.copy(program, root / "executable")
+    items, _ = get(env, "-", f"--url=file://{env.home}/served", lines=f"{ID_NOT_STORED}\n")
+    assert {item["state"] for item in items.values()} == {"fetched"}, items
+    assert items[ID_NOT_STORED, "debuginfo"]["file"] == items[ID_NOT_STORED, "elf"]["file"], items
 
 
 def case_list_refuses_changed_bytes(env):
@@ -553,7 +567,8 @@ def case_running_library_in_archive_is_refused(env):
 
 if __name__ == "__main__":
     main(globals(), Env, tools=("cc", "objcopy", "readelf", "ldd"), own_programs=True,
-         fetching=[case_list_downloads_missing_files, case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
+         fetching=[case_list_downloads_missing_files, case_list_finds_debuginfo_in_a_downloaded_program,
+                   case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
                    case_dwz_file_is_downloaded_with_debuginfo, case_dwz_of_strings_is_debuginfo_fetched_or_added,
                    case_recording_downloads_missing_files, case_most_sampled_build_is_requested_first,
                    case_interrupt_keeps_finished_downloads, case_downloads_draw_progress])
