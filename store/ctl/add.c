@@ -32,6 +32,7 @@ struct adding_files {
 	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
 	struct ctl_debug_files debug_files;
 	bool scanned; /* the operand was a tree */
+	bool too_large; /* a file exceeds the free space */
 	sigset_t ends, before; /* signals that end a scan; signal mask from before the scan */
 	int caught; /* signal that ended the scan */
 };
@@ -199,6 +200,8 @@ static enum ctl_status add(struct adding_files *files, struct bid_store *store, 
 	if (r == 0)
 		return CTL_DONE;
 	ctl_add_stats_refused(stats, path, r, reason(&tree, path, r), true);
+	/* the next, smaller files may fit */
+	files->too_large |= r == -EFBIG;
 	return bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
@@ -231,7 +234,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	ctl_debug_files_release(&files.debug_files);
 	ctl_batch_release(&batch);
 	if (r == 0)
-		return status;
+		return files.too_large && status < CTL_TROUBLE ? CTL_TROUBLE : status;
 	return ctl_trouble(bid_store_path(store), r, "add to the store");
 }
 

@@ -56,6 +56,8 @@ const char *ctl_add_reason(int error, enum bid_link link)
 		return "it is a store, or a mount of bidfs";
 	case -EFBIG:
 		return "larger than the free space of the store's file system";
+	case -E2BIG:
+		return "unpacks to more than 512 MiB";
 	case -ENOSPC:
 		return "no space left on the file system of the store";
 	case -EDQUOT:

@@ -175,5 +175,17 @@ def case_file_above_the_space_is_refused_alone(env):
     assert counts[1:] == (4, 0, 1) and reasons == {"larger than the free space of the store's file system": 1}, done.stdout
 
 
+def case_file_operand_above_the_space_is_an_error(env):
+    """The next, smaller file is added."""
+    large = env.home / "large"
+    shutil.copy(env.one, large)
+    with large.open("ab") as file:
+        file.write(os.urandom(1 << 20) * 10)
+    done = in_namespace('mount -t tmpfs -o size=5m tmpfs "$1"; exec "$2" -s "$1" add --link=copy "$3" "$4"', env.store, env.bidctl,
+                        large, env.two, env=env)
+    assert done.returncode == ERROR and "larger than the free space" in done.stderr, done
+    assert done.stdout.endswith("seen 2, added 1, known 0, refused 1\n") or "added 1," in done.stderr, done
+
+
 if __name__ == "__main__":
     cases.main(globals(), Env)

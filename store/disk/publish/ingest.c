@@ -151,6 +151,9 @@ static int unpack_source(struct bid_store *store, struct bid_ingest *ingest)
 
 	if (r == 0)
 		r = bid_elf_unpack_to(ingest->fd, BID_ELF_UNPACKED_MAX, ingest->temp.fd);
+	/* -EFBIG is a matter of the free space */
+	if (r == -EFBIG)
+		r = -E2BIG;
 	if (r == 0)
 		r = bid_elf_examine(ingest->temp.fd, &ingest->info);
 	ingest->packed = true;
