@@ -114,14 +114,21 @@ static void check_store(struct exam *exam)
 static int check_mount(void *user, const struct ctl_mount *mount)
 {
 	struct exam *exam = user;
-	char text[PATH_MAX + TEXT_MAX];
+	char text[2 * PATH_MAX + TEXT_MAX];
 	json_t *state = NULL;
+	bool removed;
 	int r;
 
 	if (!mount->whole)
 		return 0;
 	r = ctl_mount_state(mount, &state);
+	removed = json_is_true(json_object_get(state, "store_removed"));
 	json_decref(state);
+	if (removed) {
+		snprintf(text, sizeof(text), "'%s': its store '%s' is removed", mount->point, mount->source);
+		report(exam, BAD, "mount", text, CTL_STORE_REMOVED);
+		return 0;
+	}
 	snprintf(text, sizeof(text), "'%s'%s%s", mount->point, r < 0 ? ": " : "", r < 0 ? ctl_mount_trouble(r) : " answers");
 	report(exam,
 	       r == 0	      ? WELL

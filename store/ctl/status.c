@@ -155,6 +155,8 @@ static void print_state(const struct ctl *ctl, const json_t *state)
 	const json_t *element;
 	size_t i;
 
+	if (json_is_true(json_object_get(state, "store_removed")))
+		print_setting(ctl, "store", "removed", CTL_STORE_REMOVED);
 	print_setting(ctl, "data", bid_json_string(state, "mode"), bid_json_string(state, "mode_reason"));
 	print_setting(ctl, "sandbox", bid_json_string(state, "sandbox"), bid_json_string(state, "sandbox_reason"));
 	print_setting(ctl, "servers", offline ? "offline" : "",

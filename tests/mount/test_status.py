@@ -325,3 +325,14 @@ def test_bind_mount_of_a_part_is_not_reported(mount, workdir, env, needs_root):
             assert not any(str(part) in str(row) for row in rows), rows
     finally:
         tools.run("umount", part)
+
+
+def test_removed_store_is_reported(mount, store, env):
+    mnt = mount()
+    assert "store_removed" not in mnt.status()
+    tools.run("rm", "-r", store)
+    done = tools.run(tools.BIDCTL, "status", env=env, status=None)
+    assert re.search(r"^(store\tremoved|store +removed)", done.stdout, re.M), done.stdout
+    rows = json.loads(tools.run(tools.BIDCTL, "--json", "doctor", "--offline", env=env, status=None).stdout)["result"]
+    assert [row for row in rows if row["check"] == "mount" and str(mnt) in row["reason"]
+            and row["state"] == "bad" and "is removed" in row["reason"] and row["remedy"]], rows
