@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An HTTP server. http_server.c has the functions that the broker calls, server_health.c those below.
+ * An HTTP server: its queue, its circuit breaker, its latency. network_thread.c has the functions that the broker calls.
  *
  * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
  * bid_http_server_note_response()			at the header of a response

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Network thread of a fetcher. It owns the CURLM and all CURLs, and calls all receivers. Other threads queue transfers, set orders
- * and wake the network thread (http_server.c). curl_multi_wakeup() is the only function of libcurl that they call.
+ * Network thread of a fetcher. It owns the CURLM and all CURLs, and calls all receivers. Other threads, by the functions of a
+ * server, queue transfers, set orders and wake it. curl_multi_wakeup() is the only function of libcurl that they call.
  *
  * bid_fetch_new()		starts the thread
- * bid_fetch_server_new()	http_server.c: makes a server
+ * bid_fetch_server_new()	makes a server
  * bid_fetch_free()		after the last server
  *
  * Locking: fetch->lock guards the fields marked so. No receiver is called under the lock.
@@ -47,15 +47,6 @@ static inline const struct bid_fetch_config *bid_transfer_config(const struct bi
 static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int64_t at)
 {
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
-}
-
-/* Give @transfer an @order, unless it has a greater one. Under the lock; the network thread is to be woken. */
-static inline void bid_transfer_order(struct bid_transfer *transfer, enum bid_transfer_order order)
-{
-	if (transfer->order == BID_TRANSFER_NO_ORDER)
-		TAILQ_INSERT_TAIL(&transfer->server->fetch->orders, transfer, ordered);
-	if (transfer->order < order)
-		transfer->order = order;
 }
 
 /* config.c */
