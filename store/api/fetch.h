@@ -37,7 +37,7 @@ struct bid_fetch_config {
 	dev_t own_device; /* device of the program's own mount, or 0: it would wait for itself, so file:// serves nothing from it */
 	bool for_all; /* downloads are public: file:// serves only files that all users may read */
 	bool enforce; /* treat each server as one with "ima:enforcing" */
-	/* The rest may be NULL; the strings are copied by bid_fetch_new(). */
+	/* The rest may be NULL; bid_fetch_new() alone uses the strings. */
 	const char *headers_file; /* header lines for the servers; never sent to the target of a redirection */
 	const char *ca_file, *ca_directory; /* trusted certificates, instead of the system's */
 	const char *netrc_file; /* names and passwords, netrc(5) */

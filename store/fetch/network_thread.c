@@ -601,45 +601,14 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_se
 	return 0;
 }
 
-static int copy_string(const char **string)
-{
-	if (!*string)
-		return 0;
-	*string = strdup(*string);
-	return *string ? 0 : -ENOMEM;
-}
-
-/* Copy @config and its strings. After a failure release_fetch() frees the finished copies. */
-static int copy_config(struct bid_fetch *fetch, const struct bid_fetch_config *config)
-{
-	const char *strings[] = { config->headers_file, config->ca_file, config->ca_directory, config->netrc_file };
-	int r = 0;
-
-	for (size_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
-		if (copy_string(&strings[i]) < 0) {
-			strings[i] = NULL;
-			r = -ENOMEM;
-		}
-	fetch->config = *config;
-	fetch->config.headers_file = strings[0];
-	fetch->config.ca_file = strings[1];
-	fetch->config.ca_directory = strings[2];
-	fetch->config.netrc_file = strings[3];
-	bid_fetch_apply_defaults(&fetch->config);
-	return r;
-}
-
 static void release_fetch(struct bid_fetch *fetch)
 {
 	curl_multi_cleanup(fetch->multi);
+	curl_easy_cleanup(fetch->template);
 	curl_slist_free_all(fetch->secrets);
 	bid_signers_free(fetch->signers);
 	pthread_cond_destroy(&fetch->drained);
 	pthread_mutex_destroy(&fetch->lock);
-	free((char *)fetch->config.headers_file);
-	free((char *)fetch->config.ca_file);
-	free((char *)fetch->config.ca_directory);
-	free((char *)fetch->config.netrc_file);
 	free(fetch);
 	curl_global_cleanup();
 }
@@ -648,7 +617,10 @@ static int start_fetch(struct bid_fetch *fetch)
 {
 	int r;
 
+	bid_fetch_apply_defaults(&fetch->config);
 	r = bid_fetch_read_headers(fetch->config.headers_file, &fetch->secrets);
+	if (r == 0)
+		r = bid_transfer_make_template(&fetch->config, &fetch->template);
 	if (r < 0)
 		return r;
 	fetch->multi = curl_multi_init();
@@ -678,9 +650,8 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	TAILQ_INIT(&fetch->live);
 	TAILQ_INIT(&fetch->active);
 
-	r = copy_config(fetch, config);
-	if (r == 0)
-		r = start_fetch(fetch);
+	fetch->config = *config;
+	r = start_fetch(fetch);
 	if (r < 0) {
 		release_fetch(fetch);
 		return r;

@@ -20,7 +20,8 @@
 #include "fetch/transfer.h"
 
 struct bid_fetch {
-	struct bid_fetch_config config; /* with defaults; constant, strings owned */
+	struct bid_fetch_config config; /* with defaults; constant; its last strings are of bid_fetch_new() alone */
+	CURL *template; /* for copies, with the options of all transfers; constant */
 	struct curl_slist *secrets; /* lines of config.headers_file; constant */
 	struct bid_signers *signers; /* NULL before the first server with ima:enforcing; owned */
 	CURLM *multi; /* for the network thread, except curl_multi_wakeup() */

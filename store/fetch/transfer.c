@@ -652,85 +652,65 @@ static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_soc
 	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-static int set_callbacks(struct bid_transfer *transfer)
+int bid_transfer_make_template(const struct bid_fetch_config *config, CURL **ret_template)
 {
-	CURL *easy = transfer->easy;
-	bool failed = false;
+	CURL *easy = curl_easy_init();
+	bool failed;
 
-	failed |= curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_error) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer) != CURLE_OK;
-	return failed ? -ENOMEM : 0;
-}
-
-/* Set the options for certificates and passwords. */
-static bool set_trust(struct bid_transfer *transfer)
-{
-	const struct bid_fetch_config *config = bid_transfer_config(transfer);
-	CURL *easy = transfer->easy;
-	bool failed = false;
-
+	/* only options with a text can fail, and without @easy all fail */
+	failed = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
+	/* decodes an encoding, although set_headers() requests none: an encoded body has no size and no parts */
+	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
+	failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "bidfs/" BID_VERSION " (debuginfod client)") != CURLE_OK;
 	if (config->ca_file)
 		failed |= curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) != CURLE_OK;
 	if (config->ca_directory)
 		failed |= curl_easy_setopt(easy, CURLOPT_CAPATH, config->ca_directory) != CURLE_OK;
 	if (config->netrc_file) {
-		failed |= curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL) != CURLE_OK;
+		curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
 		failed |= curl_easy_setopt(easy, CURLOPT_NETRC_FILE, config->netrc_file) != CURLE_OK;
 	}
-	return !failed;
-}
-
-static int set_options(struct bid_transfer *transfer)
-{
-	bool https = strncasecmp(transfer->url, "https:", 6) == 0;
-	CURL *easy = transfer->easy;
-	bool failed = false;
-
-	failed |= curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
 	/* libcurl keeps user name and password from other servers, and set_headers() the secret headers */
-	failed |= curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)bid_transfer_config(transfer)->connect_ms) != CURLE_OK;
+	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+	curl_easy_setopt(easy, CURLOPT_MAXREDIRS, REDIRECTS_MAX);
+	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)config->connect_ms);
 	/* the path of a source file comes from the compiler, unnormalised */
-	failed |= curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
-	/* decodes an encoding, although set_headers() requests none: an encoded body has no size and no parts */
-	failed |= curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "") != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_FILETIME, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_MAX_S) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024) != CURLE_OK;
-	failed |= curl_easy_setopt(easy, CURLOPT_USERAGENT, "bidfs/" BID_VERSION " (debuginfod client)") != CURLE_OK;
-
-	/* HTTP/2 needs TLS here; a libcurl without HTTP/2 refuses the option, and works without it */
-	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
+	curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+	curl_easy_setopt(easy, CURLOPT_FILETIME, 1L);
+	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, IDLE_MAX_S);
+	curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	/* the network thread does not wait for getaddrinfo(3) at the end of a request */
 	curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
-	return !failed && set_trust(transfer) ? 0 : -ENOMEM;
+	curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request);
+	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_socket);
+	*ret_template = easy;
+	return failed ? -ENOMEM : 0;
 }
 
-static int prepare_handle(struct bid_transfer *transfer)
+/* Make the handle of @transfer. Returns 0 or -ENOMEM. */
+static int make_handle(struct bid_transfer *transfer)
 {
-	int r;
+	bool https = strncasecmp(transfer->url, "https:", 6) == 0;
+	CURL *easy = curl_easy_duphandle(transfer->server->fetch->template);
 
-	transfer->easy = curl_easy_init();
-	if (!transfer->easy)
-		return -ENOMEM;
-	r = set_callbacks(transfer);
-	return r == 0 ? set_options(transfer) : r;
+	transfer->easy = easy;
+	curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer);
+	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, transfer->curl_error);
+	curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
+	curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer);
+	/* HTTP/2 needs TLS here; a libcurl without HTTP/2 refuses the option, and works without it */
+	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)(https ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+	curl_easy_setopt(easy, CURLOPT_PIPEWAIT, https ? 1L : 0L);
+	return curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "http,https") == CURLE_OK ? 0 : -ENOMEM;
 }
 
 static int send_request(struct bid_transfer *transfer)
@@ -794,7 +774,7 @@ static void request_file(struct bid_transfer *transfer)
 static int request_by_http(struct bid_transfer *transfer)
 {
 	bool fresh = transfer->requests > 1 || transfer->probe;
-	int r = transfer->easy ? 0 : prepare_handle(transfer);
+	int r = transfer->easy ? 0 : make_handle(transfer);
 
 	/* the cause of the last failure may also have broken the idle connections */
 	if (r == 0 && curl_easy_setopt(transfer->easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L) != CURLE_OK)
