@@ -165,7 +165,7 @@ static void look_along_link(const struct one *one, const char *rest, struct bid_
 /* Stat the artifacts in foreign layouts. */
 static void look_at_foreign_files(struct bid_store *store, const struct bid_id *disk_id, struct bid_build_stat *build_stat)
 {
-	unsigned kinds = (unsigned)bid_one_foreign_kinds(store, disk_id) & ~build_stat->kinds;
+	unsigned kinds = (unsigned)bid_foreign_kinds(store, disk_id) & ~build_stat->kinds;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *disk_id, .kind = (enum bid_kind)kind };

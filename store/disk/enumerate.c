@@ -17,6 +17,8 @@
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/store.h"
 
 #define DEBUG_SUFFIX ".debug"
@@ -101,7 +103,7 @@ static int each_cached_id(struct bid_store *store, const bool *skip, bid_store_i
 	for (errno = 0; (entry = readdir(dir)); errno = 0) {
 		struct bid_id id;
 
-		if (bid_id_parse_str(entry->d_name, &id) < 0 || skip[id.bytes[0]] || bid_one_foreign_kinds(store, &id) == 0)
+		if (bid_id_parse_str(entry->d_name, &id) < 0 || skip[id.bytes[0]] || bid_foreign_kinds(store, &id) == 0)
 			continue;
 		r = fn(user, &id);
 		if (r != 0)
@@ -116,7 +118,7 @@ static bool lists_id(struct bid_store *store, const struct bid_id *id)
 	char link[BID_LAYOUT_MAX];
 	struct stat st;
 
-	return bid_beneath_stat(store->root, bid_layout_link(id, link), &st) == 0 || bid_one_foreign_kinds(store, id) != 0;
+	return bid_beneath_stat(store->root, bid_layout_link(id, link), &st) == 0 || bid_foreign_kinds(store, id) != 0;
 }
 
 /* Does the first link lead to a directory of perf's layout? */
@@ -125,13 +127,13 @@ static int is_perfs(void *user, const struct bid_id *id)
 	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *slash;
 
-	if (bid_one_where(user, id, where, sizeof(where)) < 0)
+	if (bid_perf_link_where(user, id, where, sizeof(where)) < 0)
 		return -EINVAL;
 	slash = strrchr(where, '/');
 	return slash && strcmp(slash + 1, bid_id_format(id, hex)) == 0 ? 1 : -EINVAL;
 }
 
-bool bid_one_has_paths(struct bid_store *store)
+bool bid_has_paths_here(struct bid_store *store)
 {
 	struct stat st;
 	int r = bid_beneath_stat(store->root, BID_LAYOUT_LINKS, &st);
@@ -276,7 +278,7 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 	int result = -ENOENT;
 
 	for (; store; store = store->lower) {
-		int r = bid_store_has_paths(store) ? bid_one_where(store, id, ret_path, size) : -ENOENT;
+		int r = bid_store_has_paths(store) ? bid_perf_link_where(store, id, ret_path, size) : -ENOENT;
 
 		if (r == 0)
 			return 0;

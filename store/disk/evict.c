@@ -21,6 +21,8 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
+#include "disk/other_paths.h"
+#include "disk/perf_link.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/space.h"
@@ -125,8 +127,8 @@ static void drop_remains(struct bid_store *store, const struct bid_request *requ
 		return;
 	if (!request->subpath) {
 		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
-		if (bid_link_look(store, &request->id, target) == BID_LINK_DANGLING)
-			bid_link_drop(store, &request->id, target);
+		if (bid_perf_link_look(store, &request->id, target) == BID_PERF_LINK_DANGLING)
+			bid_perf_link_drop(store, &request->id, target);
 	}
 	bid_record_drop(store, request);
 }
@@ -261,14 +263,14 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 	else if (request->subpath)
 		r = bid_source_section_remove(store, request);
 	else
-		r = bid_objdir_take(store, ret_found->objdir, 1U << request->kind);
+		r = bid_objdir_remove(store, ret_found->objdir, 1U << request->kind);
 	if (r < 0)
 		return r;
 	bid_event_log_eviction(store, request, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
 	if (r == 0 && !request->subpath)
-		bid_link_leave(store, &request->id, ret_found->objdir);
+		bid_objdir_drop_link(store, &request->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
 	bid_record_drop(store, request);
 	return 0;
@@ -334,7 +336,7 @@ bool bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	download.record = record;
 	while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
 		remove_copy(&download, objdir.path);
-	bid_names_each(store, &stored.id, remove_noted_copy, &download);
+	bid_other_paths_each(store, &stored.id, remove_noted_copy, &download);
 	json_decref(record);
 	if (!download.kept)
 		bid_record_drop(store, &stored);

@@ -333,7 +333,7 @@ static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, en
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
 	}
-	return bid_one_foreign_kinds(store, disk_id) != 0;
+	return bid_foreign_kinds(store, disk_id) != 0;
 }
 
 /* In the store and the lower ones. */
@@ -402,7 +402,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 
 			while (bid_objdir_next(&objdir, store, &disk_id, BID_KIND_NONE))
 				kinds |= bid_objdir_kinds(store, objdir.path);
-			kinds |= bid_one_foreign_kinds(store, &disk_id);
+			kinds |= bid_foreign_kinds(store, &disk_id);
 			for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 				if (kinds & 1 << kind && is_refused(store, &disk_id, (enum bid_kind)kind))
 					kinds &= ~(1 << kind);

@@ -13,7 +13,7 @@
 #include "base/path.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/objdir.h"
+#include "disk/other_paths.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/store.h"
@@ -199,7 +199,7 @@ static void add_paths(struct bid_store *store, const struct bid_id *id, struct p
 		add_path(paths, where);
 	for (; store; store = store->lower)
 		if (bid_store_has_paths(store))
-			bid_names_each(store, id, add_noted, paths);
+			bid_other_paths_each(store, id, add_noted, paths);
 }
 
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed)

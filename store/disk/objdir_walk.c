@@ -13,7 +13,6 @@
 #include "disk/beneath.h"
 #include "disk/dirwalk.h"
 #include "disk/layout.h"
-#include "disk/objdir.h"
 #include "disk/store.h"
 
 enum {

@@ -179,7 +179,7 @@ int bid_store_add_lower(struct bid_store *store, const char *path)
 	if (r < 0)
 		return r;
 	last->lower->upper = store;
-	last->lower->has_paths = bid_one_has_paths(last->lower);
+	last->lower->has_paths = bid_has_paths_here(last->lower);
 	return 0;
 }
 

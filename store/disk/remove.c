@@ -18,6 +18,10 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
+#include "disk/other_paths.h"
+#include "disk/other_paths.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
 #include "disk/record.h"
@@ -34,7 +38,7 @@ void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, u
 	if (last) {
 		bid_source_sections_remove(store, disk_id, BID_KIND_SOURCE);
 		bid_source_sections_remove(store, disk_id, BID_KIND_SECTION);
-		bid_names_forget(store, disk_id);
+		bid_other_paths_forget(store, disk_id);
 		bid_derived_forget(store, disk_id);
 	}
 }
@@ -194,16 +198,16 @@ static int pass_on(struct bid_store *store, const struct name *names, size_t n, 
 	}
 	if (r < 0)
 		return r == -ENOENT ? -EAGAIN : r; /* another process is removing the remaining name */
-	switch (bid_link_look(store, &to->disk_id, target)) {
-	case BID_LINK_GOOD:
+	switch (bid_perf_link_look(store, &to->disk_id, target)) {
+	case BID_PERF_LINK_GOOD:
 		for (size_t i = 0; i < n; i++)
 			if (names[i].goes && strcmp(target, names[i].path) == 0)
-				return bid_link_point(store, &to->disk_id, to->path);
+				return bid_perf_link_point(store, &to->disk_id, to->path);
 		return 0;
-	case BID_LINK_NONE:
-	case BID_LINK_DANGLING:
-	case BID_LINK_MISMATCHED:
-		return bid_link_point(store, &to->disk_id, to->path);
+	case BID_PERF_LINK_NONE:
+	case BID_PERF_LINK_DANGLING:
+	case BID_PERF_LINK_MISMATCHED:
+		return bid_perf_link_point(store, &to->disk_id, to->path);
 	default:
 		return 0;
 	}
@@ -229,12 +233,12 @@ static int remove_link(struct bid_store *store, const struct bid_id *disk_id, co
 	char target[PATH_MAX];
 	int r;
 
-	switch (bid_link_look(store, disk_id, target)) {
-	case BID_LINK_GOOD:
-		r = leads_elsewhere(store, names, n, target) ? 0 : bid_link_drop(store, disk_id, target);
+	switch (bid_perf_link_look(store, disk_id, target)) {
+	case BID_PERF_LINK_GOOD:
+		r = leads_elsewhere(store, names, n, target) ? 0 : bid_perf_link_drop(store, disk_id, target);
 		return r == -ENOENT ? 0 : r;
-	case BID_LINK_DANGLING:
-		r = bid_link_drop(store, disk_id, target);
+	case BID_PERF_LINK_DANGLING:
+		r = bid_perf_link_drop(store, disk_id, target);
 		if (r == 0)
 			removal->names++; /* the last remains of a name */
 		return r == -ENOENT ? 0 : r;
@@ -270,7 +274,7 @@ static void remove_one(struct bid_store *store, struct bid_removal *removal, str
 			removal->left++;
 			continue;
 		}
-		r = bid_objdir_take(store, names[i].path, ALL_KINDS);
+		r = bid_objdir_remove(store, names[i].path, ALL_KINDS);
 		if (r >= 0)
 			removal->names++;
 		if (r >= 0 && !to)

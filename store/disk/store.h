@@ -55,7 +55,7 @@ static inline bool bid_store_has_paths(const struct bid_store *store)
 }
 
 /* Has @store perf's layout? True of an empty one, too. May take as long as an enumeration of the fan-out directories. */
-bool bid_one_has_paths(struct bid_store *store);
+bool bid_has_paths_here(struct bid_store *store);
 
 /*
  * May a power cut take the stored file with the attributes @st, or its name? perf syncs nothing; the kernel writes a file within a

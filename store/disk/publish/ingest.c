@@ -35,6 +35,10 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
+#include "disk/other_paths.h"
+#include "disk/other_paths.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
 #include "disk/record.h"
@@ -295,7 +299,7 @@ static int mend_link(struct bid_store *store, const struct bid_id *id, const cha
 {
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX];
-	int r = bid_link_point(store, &disk_id, path);
+	int r = bid_perf_link_point(store, &disk_id, path);
 
 	if (r == 0 && durable)
 		r = bid_store_sync(store);
@@ -320,7 +324,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	/* a lower store on another file system: no link is possible, and a directory would stay empty */
 	if (fstat(store->root, &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
-	linked = bid_one_where(store, &ingest->info.id, where, sizeof(where)) == 0;
+	linked = bid_perf_link_where(store, &ingest->info.id, where, sizeof(where)) == 0;
 	if (linked && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, BID_TEMP_OF(file->fd), NULL);
@@ -333,7 +337,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 		r = mend_link(store, &ingest->info.id, where, path, durable);
 	}
 	if (r == 0 || r == -EEXIST)
-		bid_names_note(store, &ingest->info.id, path);
+		bid_other_paths_note(store, &ingest->info.id, path);
 	return r == -EEXIST || is_unsupported(r) ? 0 : r;
 }
 
@@ -433,7 +437,7 @@ static int choose_objdir(struct bid_store *store, struct bid_ingest *ingest)
 	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
 		return own_objdir(ingest, ingest->where);
 	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
-	    (bid_one_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
+	    (bid_perf_link_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
 	     !bid_layout_is_mismatched(ingest->where, &ingest->added.id))) {
 		bid_publish_where(store, &ingest->added.id, ingest->where);
 		return 0;
@@ -456,7 +460,7 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 	int r;
 
 	r = bid_publish(store, id, ingest->added.kind, ingest->where, durable, file, &linked);
-	if ((r < 0 && r != -EEXIST) || linked || bid_one_where(store, id, where, sizeof(where)) < 0)
+	if ((r < 0 && r != -EEXIST) || linked || bid_perf_link_where(store, id, where, sizeof(where)) < 0)
 		return r;
 	if (bid_layout_is_mismatched(where, id) || (r == -EEXIST && bid_beneath_stat(store->root, where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, ingest->where, durable);
@@ -470,10 +474,10 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 		return r;
 	/* another copy of the build got the link first, and serves both names */
 	if (bid_publish(store, id, ingest->added.kind, where, durable, file, NULL) == -EEXIST) {
-		bid_objdir_take(store, ingest->where, 1U << ingest->added.kind);
+		bid_objdir_remove(store, ingest->where, 1U << ingest->added.kind);
 		return -EEXIST;
 	}
-	bid_names_note(store, id, ingest->where);
+	bid_other_paths_note(store, id, ingest->where);
 	return 0;
 }
 
@@ -692,7 +696,7 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 
 	if (dir)
 		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &disk_id, under));
-	else if (bid_one_where(store, &request->id, path, sizeof(path)) < 0)
+	else if (bid_perf_link_where(store, &request->id, path, sizeof(path)) < 0)
 		return -ENOENT;
 	r = set_readers(store, request, mode, temp->fd);
 	if (r < 0)

@@ -15,6 +15,8 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/remove.h"
@@ -53,7 +55,7 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 		return -EROFS;
 	if (!target || strlen(target) >= PATH_MAX || !is_objdir_of(target, &disk_id))
 		return -EINVAL;
-	if (bid_link_look(store, &disk_id, there) != BID_LINK_NONE)
+	if (bid_perf_link_look(store, &disk_id, there) != BID_PERF_LINK_NONE)
 		return -EEXIST;
 	return bid_publish_link(store, &disk_id, target);
 }
@@ -68,12 +70,12 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 		return -EROFS;
 	while (bid_alias_next(&alias, id, &disk_id)) {
 		char target[PATH_MAX], link[BID_LAYOUT_MAX];
-		enum bid_link_state state = bid_link_look(store, &disk_id, target);
+		enum bid_perf_link_state state = bid_perf_link_look(store, &disk_id, target);
 		int r;
 
-		if (state == BID_LINK_NONE)
+		if (state == BID_PERF_LINK_NONE)
 			continue;
-		r = state == BID_LINK_ODD ? -EPERM : bid_beneath_unlink(store->root, bid_layout_link(&disk_id, link));
+		r = state == BID_PERF_LINK_ODD ? -EPERM : bid_beneath_unlink(store->root, bid_layout_link(&disk_id, link));
 		if (r < 0 && r != -ENOENT)
 			return r;
 		result = 0;

@@ -18,6 +18,10 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
+#include "disk/other_paths.h"
+#include "disk/other_paths.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
 
@@ -166,7 +170,7 @@ static void take_away(struct bid_store *store, const char *unnamed, const char *
 		    bid_same_inode(&st, &other))
 			kinds |= 1U << kind;
 	}
-	bid_objdir_take(store, unnamed, kinds);
+	bid_objdir_remove(store, unnamed, kinds);
 }
 
 int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const char *path, bool durable)
@@ -180,7 +184,7 @@ int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const ch
 	bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed);
 	r = merge_correct(store, &disk_id, unnamed, path);
 	if (r == 0)
-		r = bid_link_point(store, &disk_id, path);
+		r = bid_perf_link_point(store, &disk_id, path);
 	/* again, for files that another process published there before the link changed */
 	if (r == 0)
 		r = merge_correct(store, &disk_id, unnamed, path);
@@ -244,7 +248,7 @@ int bid_replace(struct bid_store *store, const struct bid_request *request, cons
 	while (r == 0 && bid_objdir_next(&objdir, store, &disk_id, request->kind))
 		r = replace_in(&replacing, objdir.path);
 	if (r == 0)
-		r = bid_names_each(store, &disk_id, replace_noted, &replacing);
+		r = bid_other_paths_each(store, &disk_id, replace_noted, &replacing);
 	if (r == 0 && path)
 		r = replace_file(&replacing, path);
 	return r < 0 ? r : replacing.names;

@@ -33,7 +33,7 @@
 #include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/objdir.h"
+#include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/relink.h"
@@ -391,7 +391,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 	char where[PATH_MAX];
 	int r;
 
-	if (bid_one_where(txn->store, disk_id, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
+	if (bid_perf_link_where(txn->store, disk_id, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
 	    bid_layout_is_mismatched(where, disk_id))
 		return;
 	r = bid_merge_unnamed(txn->store, id, where, false);
@@ -411,7 +411,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->request, ret_file) : r;
 	}
 	r = -ENOENT;
-	if (txn->path[0] && bid_one_where(txn->store, &disk_id, path, sizeof(path)) < 0)
+	if (txn->path[0] && bid_perf_link_where(txn->store, &disk_id, path, sizeof(path)) < 0)
 		r = under_path(txn, &disk_id, path);
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);

@@ -32,7 +32,7 @@
 #include "disk/dirwalk.h"
 #include "disk/find.h"
 #include "disk/layout.h"
-#include "disk/objdir.h"
+#include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/relink.h"
 #include "disk/record.h"
@@ -282,17 +282,17 @@ static bool is_linked(struct scan *scan, const struct bid_dirwalk_file *file, co
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char link[BID_LAYOUT_MAX], own[PATH_MAX], target[PATH_MAX];
 	bid_auto_fd int fanout = -1;
-	enum bid_link_state state;
+	enum bid_perf_link_state state;
 	const char *name;
 
 	if (!own_objdir(file, id, own) ||
 	    bid_beneath_parent(scan->store->root, bid_layout_link(&disk_id, link), O_PATH, &fanout, &name) < 0)
 		return false;
-	if (bid_link_leads(fanout, &disk_id, own))
+	if (bid_perf_link_points_to(fanout, &disk_id, own))
 		return true;
-	state = bid_link_look_in(scan->store, fanout, &disk_id, target);
-	return state != BID_LINK_NONE && state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED &&
-	       !(state == BID_LINK_GOOD && bid_is_unnamed(target));
+	state = bid_perf_link_look_in(scan->store, fanout, &disk_id, target);
+	return state != BID_PERF_LINK_NONE && state != BID_PERF_LINK_DANGLING && state != BID_PERF_LINK_MISMATCHED &&
+	       !(state == BID_PERF_LINK_GOOD && bid_is_unnamed(target));
 }
 
 /* Is the file in the store? @ret_stat is zero if only a lower store has it. */

@@ -17,6 +17,10 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
+#include "disk/other_paths.h"
+#include "disk/other_paths.h"
+#include "disk/perf_link.h"
+#include "disk/perf_link.h"
 #include "disk/publish/relink.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
@@ -306,7 +310,8 @@ static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	char target[PATH_MAX];
 
-	return bid_link_look(store, &entry->id, target) == BID_LINK_GOOD || bid_link_point(store, &entry->id, entry->path) == 0;
+	return bid_perf_link_look(store, &entry->id, target) == BID_PERF_LINK_GOOD ||
+	       bid_perf_link_point(store, &entry->id, entry->path) == 0;
 }
 
 /* Adopt an orphan. Sets *@ret_linked if the link of the id leads to the entry. */
@@ -322,12 +327,12 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 		return 0;
 	fanout = bid_verify_fanout(verify, &entry->id);
 	/* true for most entries, and one system call shows it */
-	if (fanout >= 0 && bid_link_leads(fanout, &entry->id, entry->path)) {
+	if (fanout >= 0 && bid_perf_link_points_to(fanout, &entry->id, entry->path)) {
 		*ret_linked = bid_layout_is_named_after(entry->path, &entry->id);
 		return 0;
 	}
-	switch (bid_link_look(verify->store, &entry->id, target)) {
-	case BID_LINK_GOOD:
+	switch (bid_perf_link_look(verify->store, &entry->id, target)) {
+	case BID_PERF_LINK_GOOD:
 		if (strcmp(target, entry->path) == 0 || is_known_objdir(entry))
 			return 0;
 		/* each name has probe definitions of its own */
@@ -338,18 +343,18 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 		if (repair && !finding.repaired)
 			finding.repaired = bid_merge(verify->store, entry->path, target, missing) == 0;
 		if (finding.repaired)
-			bid_names_note(verify->store, &entry->id, entry->path);
+			bid_other_paths_note(verify->store, &entry->id, entry->path);
 		if (missing == 0)
 			return 0;
 		finding.text = "has files that the name lacks to which the link of its id leads";
 		break;
-	case BID_LINK_NONE:
-	case BID_LINK_DANGLING:
-	case BID_LINK_MISMATCHED:
+	case BID_PERF_LINK_NONE:
+	case BID_PERF_LINK_DANGLING:
+	case BID_PERF_LINK_MISMATCHED:
 		finding.text = "no link leads to it";
 		finding.repaired = repair && link_orphan(verify->store, entry);
 		break;
-	case BID_LINK_FOREIGN:
+	case BID_PERF_LINK_FOREIGN:
 		finding.text = "the link of its id does not have the form '../../PATH/ID'";
 		break;
 	default:
@@ -386,7 +391,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry
 		/* the directory first: if a writer is filling it, both it and its link stay */
 		bid_beneath_prune(verify->store->root, entry->path);
 		finding.repaired = bid_beneath_stat(verify->store->root, entry->path, &st) == -ENOENT;
-		if (finding.repaired && bid_link_drop(verify->store, &entry->id, entry->path) == 0)
+		if (finding.repaired && bid_perf_link_drop(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
 	}
 	return bid_verify_found(verify, &finding);
@@ -422,9 +427,9 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 	if (left.kinds != entry->kinds && verify->config->repair) {
 		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 
-		r = bid_objdir_take(verify->store, entry->path, 0);
+		r = bid_objdir_remove(verify->store, entry->path, 0);
 		if (r <= 0)
-			bid_link_leave(verify->store, &entry->id, entry->path);
+			bid_objdir_drop_link(verify->store, &entry->id, entry->path);
 		verify->unlinked = true;
 		left.kinds = r > 0 ? (unsigned)r : 0;
 	}
@@ -442,10 +447,11 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *disk_id,
 {
 	bid_auto_fd int lock = bid_store_lock(verify->store, true);
 	char now[PATH_MAX];
-	enum bid_link_state state = bid_link_look(verify->store, disk_id, now);
+	enum bid_perf_link_state state = bid_perf_link_look(verify->store, disk_id, now);
 
-	if ((state != BID_LINK_DANGLING && state != BID_LINK_MISMATCHED) || bid_link_drop(verify->store, disk_id, target) < 0)
-		return state == BID_LINK_GOOD;
+	if ((state != BID_PERF_LINK_DANGLING && state != BID_PERF_LINK_MISMATCHED) ||
+	    bid_perf_link_drop(verify->store, disk_id, target) < 0)
+		return state == BID_PERF_LINK_GOOD;
 	verify->unlinked = true;
 	return true;
 }
@@ -456,25 +462,25 @@ static int check_link(struct bid_verify *verify, int fanout, const struct bid_id
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
 	struct bid_finding finding = { .path = bid_layout_link(disk_id, link), .request = { .id = *disk_id }, .text = text };
 
-	switch (bid_link_look_in(verify->store, fanout, disk_id, target)) {
-	case BID_LINK_NONE:
+	switch (bid_perf_link_look_in(verify->store, fanout, disk_id, target)) {
+	case BID_PERF_LINK_NONE:
 		return 0;
-	case BID_LINK_GOOD:
+	case BID_PERF_LINK_GOOD:
 		verify->stats.links++;
 		return 0;
-	case BID_LINK_DANGLING:
+	case BID_PERF_LINK_DANGLING:
 		finding.kind = BID_FINDING_DANGLING;
 		snprintf(text, sizeof(text), "leads to '%s', which is not there", target);
 		break;
-	case BID_LINK_MISMATCHED:
+	case BID_PERF_LINK_MISMATCHED:
 		finding.kind = BID_FINDING_MISMATCHED;
 		snprintf(text, sizeof(text), "leads to '%s', which is not of this id", target);
 		break;
-	case BID_LINK_FOREIGN:
+	case BID_PERF_LINK_FOREIGN:
 		finding.kind = BID_FINDING_FOREIGN_LINK;
 		snprintf(text, sizeof(text), "does not have the form '../../PATH/ID'");
 		break;
-	case BID_LINK_ODD:
+	case BID_PERF_LINK_ODD:
 		finding.kind = BID_FINDING_FOREIGN_LINK;
 		snprintf(text, sizeof(text), "is no symbolic link");
 		break;

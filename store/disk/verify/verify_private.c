@@ -22,6 +22,8 @@
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
+#include "disk/other_paths.h"
+#include "disk/other_paths.h"
 #include "disk/publish/temp.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
@@ -291,7 +293,7 @@ static int visit_names(struct bid_verify *verify, const struct bid_verify_folder
 
 	if (!verify->config->repair || verify->shared->blind)
 		return 0;
-	r = bid_names_each(verify->store, id, tidy_name, verify->store);
+	r = bid_other_paths_each(verify->store, id, tidy_name, verify->store);
 	/* only an empty one goes */
 	bid_beneath_rmdir(verify->store->root, path);
 	return r;

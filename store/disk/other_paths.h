@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Further paths of a build. perf's link leads from an id to one path. The private folder lists the other paths (docs/FORMAT.md), so
+ * that finding them needs no dirwalk.
+ */
+#ifndef BID_DISK_OTHER_PATHS_H
+#define BID_DISK_OTHER_PATHS_H
+
+#include <stdbool.h>
+
+#include "api/store.h"
+
+/* Add @path, "usr/bin/ls/ID", to the paths of @id, with the present target of perf's link. */
+int bid_other_paths_note(struct bid_store *store, const struct bid_id *id, const char *path);
+
+/*
+ * Call @fn for each listed path of @id; @note is the file of the list entry, @there whether @path exists now. A non-zero return
+ * ends the enumeration and is returned. The callback may remove both.
+ */
+int bid_other_paths_each(struct bid_store *store, const struct bid_id *id,
+			 int (*fn)(void *user, const char *note, const char *path, bool there), void *user);
+
+/* Remove all listed paths of @id. */
+void bid_other_paths_forget(struct bid_store *store, const struct bid_id *id);
+
+#endif
