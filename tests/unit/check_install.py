@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -29,6 +30,13 @@ def main():
         for name in ("mount.bidfs", "mount.fuse.bidfs"):
             link = there / option("sbindir") / name
             assert root + os.readlink(link) == str(bindir / "mount.bidfs"), f"'{link}' leads to '{os.readlink(link)}'"
+        # the pages that the README and the manual pages name
+        pages = there / option("datadir") / "doc" / "bidfs"
+        named = re.findall(r"\]\((docs/[A-Z]+\.md|docs/\w+\.svg)\)", (pages / "README.md").read_text())
+        named += [f"docs/{name}" for page in (there / option("mandir")).glob("man?/*")
+                  for name in re.findall(r"^\.Pa ([A-Z]+\.md)$", page.read_text(), re.M)]
+        absent = [name for name in named if not (pages / name).exists() and name != "docs/ARCHITECTURE.md"]
+        assert "docs/TOOLS.md" in named and "docs/SERVERS.md" in named and not absent, absent
 
 
 if __name__ == "__main__":
