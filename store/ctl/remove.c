@@ -98,7 +98,7 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 		return ctl_trouble(path, r, "look for builds of this path");
 	status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = build.path, .operand = path }, &keys);
 	if (status == CTL_DONE && r == -ENOENT && keys == 0) {
-		bid_error_about(path, r, "no build of this path in the store, nor a guess");
+		bid_error_about(path, r, "no build of this path in the store");
 		return CTL_REFUSED;
 	}
 	return status;

@@ -182,7 +182,7 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 		return ctl_which_failed(path, r);
 	status = ctl_show_content_keys(ctl, store, path, &keys);
 	if (status == CTL_DONE && showing.n + keys == 0) {
-		bid_error_about(path, -ENOENT, "no build of this path in the store, nor a guess");
+		bid_error_about(path, -ENOENT, "no build of this path in the store");
 		return CTL_REFUSED;
 	}
 	return status;
