@@ -30,13 +30,15 @@ void bid_signers_free(struct bid_signers *signers);
  */
 int bid_signers_check(const struct bid_signers *signers, int fd, const char *signature, char *ret_text, size_t size);
 
-enum { BID_MD5_HEX = 32, BID_SHA256_HEX = 64 }; /* digits of a digest */
+/* The number of digits is the value. */
+enum bid_file_digest { BID_FILE_MD5 = 32, BID_FILE_SHA256 = 64 };
+
+#define BID_FILE_DIGEST_MAX 65 /* bytes of a digest in hex, with its NUL */
 
 /*
- * Write the MD5 and the SHA-256 of the file @fd in lower-case hex, except where NULL; with both NULL, only return whether this
- * build has digests. Reads the whole file once. Returns 0, -EOPNOTSUPP also if OpenSSL refuses one (MD5 in FIPS mode), -ENOMEM,
- * or as pread(2).
+ * Write the digest of the file @fd in lower-case hex. Reads the whole file; with -1, only returns whether this build has it.
+ * Returns 0, -EOPNOTSUPP also if OpenSSL refuses it (MD5 in FIPS mode), -ENOMEM, or as pread(2).
  */
-int bid_file_digests(int fd, char *ret_md5, char *ret_sha256);
+int bid_file_digest(int fd, enum bid_file_digest algorithm, char ret_hex[static BID_FILE_DIGEST_MAX]);
 
 #endif

@@ -101,7 +101,7 @@ static int add_entry(struct ctl_against *against, const char *owner, char *line,
 	size_t len = strspn(digest, "0123456789abcdefABCDEF");
 	struct listed_digest entry = { .digest = digest, .owner = owner };
 
-	if ((len != BID_SHA256_HEX && (len != BID_MD5_HEX || !against->packages)) || digest[len] != ' ' ||
+	if ((len != BID_FILE_SHA256 && (len != BID_FILE_MD5 || !against->packages)) || digest[len] != ' ' ||
 	    (digest[len + 1] != ' ' && digest[len + 1] != '*') || !digest[len + 2])
 		return -EINVAL;
 	name = digest + len + 2;
@@ -115,7 +115,7 @@ static int add_entry(struct ctl_against *against, const char *owner, char *line,
 	if (bid_array_grow(against->by_digest, against->n, against->room) < 0 ||
 	    asprintf(&entry.path, "%s%s%s", *name == '/' ? "" : directory, *name == '/' ? "" : "/", name) < 0)
 		return -ENOMEM;
-	*(len == BID_MD5_HEX ? &against->has_md5 : &against->has_sha256) = true;
+	*(len == BID_FILE_MD5 ? &against->has_md5 : &against->has_sha256) = true;
 	against->by_digest[against->n++] = entry;
 	return 0;
 }
@@ -169,6 +169,7 @@ enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret
 {
 	struct ctl_against *against = calloc(1, sizeof(*against));
 	const char *const argv[] = { "sh", "-c", packages, NULL };
+	char digest[BID_FILE_DIGEST_MAX];
 	bid_auto_fd int fd = -1;
 	size_t number = 0;
 	int r;
@@ -179,7 +180,7 @@ enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret
 	*against = (struct ctl_against){ .ctl = ctl, .packages = strcmp(ctl->against, "packages") == 0 };
 	against->files = ctl->json || ctl->verbose ? json_array() : NULL;
 	pthread_mutex_init(&against->lock, NULL);
-	if (bid_file_digests(-1, NULL, NULL) < 0) {
+	if (bid_file_digest(-1, BID_FILE_SHA256, digest) < 0) {
 		bid_error_about("--against", 0, "this build cannot compute digests, because it lacks OpenSSL");
 		return CTL_TROUBLE;
 	}
@@ -255,19 +256,29 @@ static void count(struct ctl_against *against, const struct listed_digest *entry
 	pthread_mutex_unlock(&against->lock);
 }
 
+static int find_digest(const struct ctl_against *against, int fd, enum bid_file_digest algorithm,
+		       const struct listed_digest **ret_entry)
+{
+	char digest[BID_FILE_DIGEST_MAX];
+	int r = bid_file_digest(fd, algorithm, digest);
+
+	if (r == 0)
+		*ret_entry = bsearch(&(struct listed_digest){ .digest = digest }, against->by_digest, against->n,
+				     sizeof(**ret_entry), by_digest);
+	return r;
+}
+
 int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX])
 {
-	char md5[BID_MD5_HEX + 1] = "", sha256[BID_SHA256_HEX + 1] = "", owner[BID_VERIFY_TEXT_MAX - 32];
-	int r = bid_file_digests(fd, against->has_md5 ? md5 : NULL, against->has_sha256 ? sha256 : NULL);
-	struct listed_digest md5_key = { .digest = md5 }, sha256_key = { .digest = sha256 };
-	const struct listed_digest *entry;
+	char owner[BID_VERIFY_TEXT_MAX - 32];
+	const struct listed_digest *entry = NULL;
+	int r = against->has_sha256 ? find_digest(against, fd, BID_FILE_SHA256, &entry) : 0;
 
+	if (r == 0 && !entry && against->has_md5)
+		r = find_digest(against, fd, BID_FILE_MD5, &entry);
 	if (r < 0)
 		return r;
-	entry = bsearch(&sha256_key, against->by_digest, against->n, sizeof(*entry), by_digest);
-	if (!entry)
-		entry = bsearch(&md5_key, against->by_digest, against->n, sizeof(*entry), by_digest);
 	if (!entry) {
 		entry = find_path(against, request, path);
 		if (entry) {

@@ -18,7 +18,7 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 	return -EOPNOTSUPP;
 }
 
-int bid_file_digests(int fd, char *ret_md5, char *ret_sha256)
+int bid_file_digest(int fd, enum bid_file_digest algorithm, char ret_hex[static BID_FILE_DIGEST_MAX])
 {
 	return -EOPNOTSUPP;
 }

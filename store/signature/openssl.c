@@ -25,7 +25,6 @@ enum {
 	KEY_ID = 4, /* bytes */
 	HEADER = 9, /* bytes of a signature before the signature of OpenSSL */
 	SIGNATURE_MAX = HEADER + 2048, /* bytes */
-	DIGESTS_MAX = 2, /* computed in one pass */
 };
 
 struct key {
@@ -190,68 +189,40 @@ void bid_signers_free(struct bid_signers *signers)
 }
 
 struct digest {
-	const EVP_MD *algorithm;
-	EVP_MD_CTX *context; /* owned */
 	unsigned char bytes[EVP_MAX_MD_SIZE];
 	unsigned size;
 };
 
-static bool update_digests(struct digest *digests, size_t n, const char *piece, size_t len)
-{
-	for (size_t i = 0; i < n; i++)
-		if (EVP_DigestUpdate(digests[i].context, piece, len) != 1)
-			return false;
-	return true;
-}
-
-/* Compute the @n digests of the file @fd in one pass, DIGESTS_MAX at most. Sets @bytes and @size of each. */
-static int digest_file(int fd, struct digest *digests, size_t n)
+/* Compute the digest of the file @fd; with -1, only prepare for it. */
+static int digest_file(int fd, const EVP_MD *algorithm, struct digest *ret_digest)
 {
 	bid_auto_free char *piece = malloc(PIECE);
-	ssize_t got = PIECE;
-	int r = piece ? 0 : -ENOMEM;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	ssize_t got = fd < 0 ? 0 : PIECE;
+	int r = piece && context ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < n; i++) {
-		digests[i].context = EVP_MD_CTX_new();
-		if (r == 0 && !digests[i].context)
-			r = -ENOMEM;
-		if (r == 0 && EVP_DigestInit_ex(digests[i].context, digests[i].algorithm, NULL) != 1)
-			r = -EOPNOTSUPP;
-	}
+	if (r == 0 && EVP_DigestInit_ex(context, algorithm, NULL) != 1)
+		r = -EOPNOTSUPP;
 	for (off_t at = 0; r == 0 && got == PIECE; at += got) {
 		got = bid_pread_full(fd, piece, PIECE, at);
 		if (got < 0)
 			r = (int)got;
-		else if (!update_digests(digests, n, piece, (size_t)got))
+		else if (EVP_DigestUpdate(context, piece, (size_t)got) != 1)
 			r = -ENOMEM;
 	}
-	for (size_t i = 0; i < n; i++) {
-		if (r == 0 && EVP_DigestFinal_ex(digests[i].context, digests[i].bytes, &digests[i].size) != 1)
-			r = -ENOMEM;
-		EVP_MD_CTX_free(digests[i].context);
-	}
+	if (r == 0 && EVP_DigestFinal_ex(context, ret_digest->bytes, &ret_digest->size) != 1)
+		r = -ENOMEM;
+	EVP_MD_CTX_free(context);
 	return r;
 }
 
-int bid_file_digests(int fd, char *ret_md5, char *ret_sha256)
+int bid_file_digest(int fd, enum bid_file_digest algorithm, char ret_hex[static BID_FILE_DIGEST_MAX])
 {
-	struct digest digests[DIGESTS_MAX] = { 0 };
-	char *texts[DIGESTS_MAX];
-	size_t n = 0;
-	int r;
+	struct digest digest;
+	int r = digest_file(fd, algorithm == BID_FILE_MD5 ? EVP_md5() : EVP_sha256(), &digest);
 
-	if (ret_md5) {
-		digests[n].algorithm = EVP_md5();
-		texts[n++] = ret_md5;
-	}
-	if (ret_sha256) {
-		digests[n].algorithm = EVP_sha256();
-		texts[n++] = ret_sha256;
-	}
-	r = n > 0 ? digest_file(fd, digests, n) : 0;
-	for (size_t i = 0; r == 0 && i < n; i++)
-		for (unsigned at = 0; at < digests[i].size; at++)
-			snprintf(texts[i] + 2 * at, 3, "%02x", digests[i].bytes[at]);
+	for (unsigned i = 0; r == 0 && i < digest.size; i++)
+		snprintf(ret_hex + 2 * i, 3, "%02x", digest.bytes[i]);
 	return r;
 }
 
@@ -303,7 +274,8 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 	unsigned char bytes[SIGNATURE_MAX];
 	size_t len = signature ? parse_hex(signature, bytes, sizeof(bytes)) : 0;
 	const unsigned char *id = bytes + 3;
-	struct digest digest = { 0 };
+	const EVP_MD *algorithm = NULL;
+	struct digest digest;
 	bool known = false;
 	char hex[2 * KEY_ID + 1];
 	int r;
@@ -314,7 +286,7 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 	}
 	/* the type 3 (EVM_IMA_XATTR_DIGSIG), the version, the algorithm, the key, and the size, which is big-endian */
 	if (len <= HEADER || bytes[0] != 3 || bytes[1] != 2 || (size_t)(bytes[7] << 8 | bytes[8]) != len - HEADER ||
-	    !(digest.algorithm = algorithm_of(bytes[2]))) {
+	    !(algorithm = algorithm_of(bytes[2]))) {
 		snprintf(ret_text, size, "a signature that is truncated, or has an unknown form");
 		return -EBADMSG;
 	}
@@ -324,11 +296,11 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 
 		if (memcmp(key->id, id, KEY_ID) != 0)
 			continue;
-		r = known ? 0 : digest_file(fd, &digest, 1);
+		r = known ? 0 : digest_file(fd, algorithm, &digest);
 		if (r < 0)
 			return r;
 		known = true;
-		if (is_signed(key->key, digest.algorithm, digest.bytes, digest.size, bytes + HEADER, len - HEADER)) {
+		if (is_signed(key->key, algorithm, digest.bytes, digest.size, bytes + HEADER, len - HEADER)) {
 			snprintf(ret_text, size, "key %s of '%s'", hex, key->path);
 			return 0;
 		}
