@@ -34,6 +34,8 @@ enum {
 	WITH_PAYLOAD = 0x208, /* first version with these fields */
 };
 
+enum { BLOCK = 64 << 10 }; /* bytes of input for libarchive at a time */
+
 /* A range of a file. */
 struct packed {
 	off_t offset, end;
@@ -72,10 +74,8 @@ static int kernel_payload(int fd, struct packed *ret_packed)
 
 struct packed_input {
 	int fd; /* borrowed */
-	bool stream; /* read at its current offset, perhaps a pipe; the offsets are unused */
 	off_t begin, offset, end;
-	int error; /* 0, or a negative errno of reading */
-	uint8_t buffer[64 << 10];
+	uint8_t buffer[BLOCK];
 };
 
 /*
@@ -153,31 +153,14 @@ int bid_elf_is_packed(int fd)
 	return r == -EBADMSG ? 0 : r < 0 ? r : 1;
 }
 
-static ssize_t read_stream(struct packed_input *input)
-{
-	ssize_t n;
-
-	do {
-		n = read(input->fd, input->buffer, sizeof(input->buffer));
-	} while (n < 0 && errno == EINTR);
-	return n < 0 ? -errno : n;
-}
-
-static ssize_t read_range(struct packed_input *input)
-{
-	off_t rest = input->end - input->offset;
-
-	return bid_pread_full(input->fd, input->buffer, rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer),
-			      input->offset);
-}
-
 static la_ssize_t read_input(struct archive *archive, void *user, const void **ret_buffer)
 {
 	struct packed_input *input = user;
-	ssize_t n = input->stream ? read_stream(input) : read_range(input);
+	off_t rest = input->end - input->offset;
+	ssize_t n = bid_pread_full(input->fd, input->buffer,
+				   rest < (off_t)sizeof(input->buffer) ? (size_t)rest : sizeof(input->buffer), input->offset);
 
 	if (n < 0) {
-		input->error = (int)n;
 		archive_set_error(archive, (int)-n, "cannot read");
 		return -1;
 	}
@@ -186,25 +169,12 @@ static la_ssize_t read_input(struct archive *archive, void *user, const void **r
 	return n;
 }
 
-static int archive_error(struct archive *archive, const struct packed_input *input)
+/* The error of reading, or -EBADMSG for the codes that libarchive has for the bytes themselves. */
+static int archive_error(struct archive *archive)
 {
-	if (input->error < 0)
-		return input->error;
-	return archive_errno(archive) == ENOMEM ? -ENOMEM : -EBADMSG;
-}
+	int error = archive_errno(archive);
 
-/* Open @input with the filters that the caller has chosen. */
-static int open_archive(struct archive *archive, struct packed_input *input)
-{
-	struct archive_entry *entry;
-
-	if (archive_read_support_format_raw(archive) != ARCHIVE_OK)
-		return archive_error(archive, input);
-	if (archive_read_open(archive, input, NULL, read_input, NULL) != ARCHIVE_OK)
-		return archive_error(archive, input);
-	if (archive_read_next_header(archive, &entry) != ARCHIVE_OK)
-		return archive_error(archive, input);
-	return 0;
+	return error <= 0 || error == EILSEQ || error == EINVAL ? -EBADMSG : -error;
 }
 
 static int copy_content(struct archive *archive, struct packed_input *input, int filter, uint64_t max,
@@ -223,7 +193,7 @@ static int copy_content(struct archive *archive, struct packed_input *input, int
 		if (r == ARCHIVE_EOF)
 			return filter == ARCHIVE_FILTER_GZIP ? check_gzip_end(crc, total, input) : 0;
 		if (r != ARCHIVE_OK)
-			return archive_error(archive, input);
+			return archive_error(archive);
 		if (len > max - total)
 			return -EFBIG;
 		total += len;
@@ -242,6 +212,7 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = NULL;
 	bid_auto_free struct packed_input *input = NULL;
+	struct archive_entry *entry;
 	struct packed packed;
 	int filter, r;
 
@@ -261,8 +232,11 @@ int bid_elf_unpack(int fd, uint64_t max, int (*write)(void *user, const void *da
 	 */
 	if (archive_read_append_filter(archive, filter) != ARCHIVE_OK)
 		return archive_errno(archive) == ENOMEM ? -ENOMEM : -EOPNOTSUPP;
-	r = open_archive(archive, input);
-	return r < 0 ? r : copy_content(archive, input, filter, max, write, user);
+	if (archive_read_support_format_raw(archive) != ARCHIVE_OK ||
+	    archive_read_open(archive, input, NULL, read_input, NULL) != ARCHIVE_OK ||
+	    archive_read_next_header(archive, &entry) != ARCHIVE_OK)
+		return archive_error(archive);
+	return copy_content(archive, input, filter, max, write, user);
 }
 
 struct sink {
@@ -341,21 +315,21 @@ static int write_sparse(int fd, const char *data, size_t len, off_t at)
 int bid_elf_core_unpack(int fd, int to)
 {
 	bid_cleanup(cleanup_archive) struct archive *archive = archive_read_new();
-	bid_auto_free struct packed_input *input = calloc(1, sizeof(*input));
+	struct archive_entry *entry;
 	off_t end = 0;
-	int r;
+	int r = 0;
 
-	if (!input || !archive)
+	if (!archive)
 		return -ENOMEM;
-	input->fd = fd;
-	input->stream = true;
 	/* the formats of systemd-coredump(8) and of common tools; data in another format passes unchanged */
 	archive_read_support_filter_zstd(archive);
 	archive_read_support_filter_lz4(archive);
 	archive_read_support_filter_xz(archive);
 	archive_read_support_filter_gzip(archive);
 	archive_read_support_filter_bzip2(archive);
-	r = open_archive(archive, input);
+	if (archive_read_support_format_raw(archive) != ARCHIVE_OK || archive_read_open_fd(archive, fd, BLOCK) != ARCHIVE_OK ||
+	    archive_read_next_header(archive, &entry) != ARCHIVE_OK)
+		return archive_error(archive);
 	while (r == 0) {
 		const void *data;
 		la_int64_t offset;
@@ -365,7 +339,7 @@ int bid_elf_core_unpack(int fd, int to)
 		if (status == ARCHIVE_EOF)
 			return ftruncate(to, end) < 0 ? -errno : 0;
 		if (status != ARCHIVE_OK)
-			return archive_error(archive, input);
+			return archive_error(archive);
 		r = write_sparse(to, data, len, end);
 		end += (off_t)len;
 	}
