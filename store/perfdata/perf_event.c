@@ -186,14 +186,20 @@ int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *r
 	}
 }
 
-static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
+int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
 {
 	const char *name = (const char *)record->data + BUILD_ID_NAME;
 	bool sized = record->misc & MISC_SIZED;
-	size_t len = sized ? record->data[BUILD_ID_SIZE] : BID_ID_PERF_MAX;
+	size_t len = BID_ID_PERF_MAX;
 	struct bid_perfdata_dso *dso;
 	struct bid_id id = { 0 };
 
+	if (record->size <= BUILD_ID_NAME) {
+		bid_perf_damage(perf, "a build-id without a name", record->offset);
+		return 0;
+	}
+	if (sized)
+		len = record->data[BUILD_ID_SIZE];
 	if (len > BID_ID_PERF_MAX) {
 		bid_perf_damage(perf, "a build-id of more than 20 bytes", record->offset);
 		return 0;
@@ -203,15 +209,6 @@ static int take_build_id(struct bid_perf *perf, const struct bid_perf_event *rec
 		return 0;
 	perf->summary.lists_sampled = true;
 	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - BUILD_ID_NAME), &dso);
-}
-
-int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *record)
-{
-	if (record->size <= BUILD_ID_NAME) {
-		bid_perf_damage(perf, "a build-id without a name", record->offset);
-		return 0;
-	}
-	return take_build_id(perf, record);
 }
 
 /* Read the next entry of the table of @len bytes at @data; false at the end. */
@@ -241,7 +238,7 @@ int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len,
 		int r;
 
 		entry.offset = offset + at;
-		r = take_build_id(perf, &entry);
+		r = bid_perf_event_build_id(perf, &entry);
 		if (r < 0)
 			return r;
 		at += entry.size;

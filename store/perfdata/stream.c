@@ -90,15 +90,23 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 
 static bool matters(const struct bid_perf *perf, uint32_t type)
 {
-	const uint64_t sampled = 1u << BID_PERF_EVENT_FORK | 1u << BID_PERF_EVENT_SAMPLE;
-	const uint64_t low = 1u << BID_PERF_EVENT_MMAP | 1u << BID_PERF_EVENT_MMAP2 | (perf->samples.wanted ? sampled : 0);
-	const uint64_t high = 1u << (BID_PERF_EVENT_TRACING_DATA - 64) | 1u << (BID_PERF_EVENT_BUILD_ID - 64) |
-			      1u << (BID_PERF_EVENT_AUXTRACE - 64) | 1u << (BID_PERF_EVENT_FEATURE - 64) |
-			      1u << (BID_PERF_EVENT_COMPRESSED - 64) | 1u << (BID_PERF_EVENT_COMPRESSED2 - 64);
-
-	if (type == BID_PERF_EVENT_ATTR)
+	switch (type) {
+	case BID_PERF_EVENT_ATTR:
+	case BID_PERF_EVENT_FORK:
+	case BID_PERF_EVENT_SAMPLE:
 		return perf->samples.wanted;
-	return type < 64 ? low >> type & 1 : type < 128 && high >> (type - 64) & 1;
+	case BID_PERF_EVENT_MMAP:
+	case BID_PERF_EVENT_MMAP2:
+	case BID_PERF_EVENT_TRACING_DATA:
+	case BID_PERF_EVENT_BUILD_ID:
+	case BID_PERF_EVENT_AUXTRACE:
+	case BID_PERF_EVENT_FEATURE:
+	case BID_PERF_EVENT_COMPRESSED:
+	case BID_PERF_EVENT_COMPRESSED2:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /*
