@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "disk/objdir_walk.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,19 +28,11 @@ enum {
 /* ".elf.XXXXXX": mkstemp(3)'s form behind the name of an artifact (perf, util/util.c: copyfile_mode_ns()). */
 static bool is_perf_temp(const char *name)
 {
-	const char *dot = strrchr(name, '.');
-	char kind[16];
+	char kind[16], digits[7];
+	int end = 0;
 
-	if (name[0] != '.' || !dot || dot == name || strlen(dot) != 7)
-		return false;
-	for (const char *at = dot + 1; *at; at++)
-		if (!isalnum((unsigned char)*at))
-			return false;
-	if ((size_t)(dot - name) >= sizeof(kind))
-		return false;
-	memcpy(kind, name + 1, (size_t)(dot - name) - 1);
-	kind[dot - name - 1] = '\0';
-	return bid_kind_parse_store_name(kind) != BID_KIND_NONE;
+	return sscanf(name, ".%15[a-z].%6[A-Za-z0-9]%n", kind, digits, &end) == 2 && strlen(digits) == 6 && name[end] == '\0' &&
+	       bid_kind_parse_store_name(kind) != BID_KIND_NONE;
 }
 
 /* Is @path a directory at the top of the store that is no part of an original path? */

@@ -79,18 +79,9 @@ int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const
 				      ret_path);
 }
 
-static int count_files(struct bid_store *store, unsigned *ret_n)
+static void count_file(void *user, const char *name, int64_t time, uint64_t size)
 {
-	bid_auto_dir DIR *dir = NULL;
-	int r = bid_beneath_opendir(store->root, BID_LAYOUT_QUARANTINE, &dir);
-	unsigned n = 0;
-
-	if (r < 0)
-		return r;
-	for (errno = 0; readdir(dir); errno = 0)
-		n++;
-	*ret_n = n;
-	return -errno;
+	++*(unsigned *)user;
 }
 
 int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
@@ -102,11 +93,10 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
 	int r = bid_beneath_mkdirs(store->root, BID_LAYOUT_QUARANTINE, NULL, &dir);
 
 	if (r == 0)
-		r = count_files(store, &n);
+		r = bid_quarantine_each(store, count_file, &n);
 	if (r < 0)
 		return r;
-	/* with "." and ".." */
-	if (n >= MAX_DOWNLOADS + 2)
+	if (n >= MAX_DOWNLOADS)
 		return -EDQUOT;
 	snprintf(ret_name, NAME_MAX + 1, "%s.%s.%lld", bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
 		 (long long)time(NULL));

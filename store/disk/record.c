@@ -146,22 +146,6 @@ static int parse_record(const char *text, size_t len, json_t **ret_json)
 	return 0;
 }
 
-/* Write @text as @name in @dir. Replaces a file of that name if @replace; else returns -EEXIST, which is much cheaper. */
-static int write_text(struct bid_store *store, const char *text, int dir, const char *name, bool replace)
-{
-	struct bid_temp temp = BID_TEMP_NONE;
-	int r = bid_temp_new(store, replace, &temp);
-
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, text, strlen(text), 0);
-	if (r == 0 && fchmod(temp.fd, 0644) < 0)
-		r = -errno;
-	if (r == 0)
-		r = replace ? bid_temp_replace(&temp, dir, name) : bid_temp_link(&temp, dir, name);
-	bid_temp_release(&temp);
-	return r;
-}
-
 /* Write @json as the record of @request. */
 static int write_json(struct bid_store *store, const struct bid_request *request, json_t *json)
 {
@@ -173,8 +157,8 @@ static int write_json(struct bid_store *store, const struct bid_request *request
 	if (r == 0)
 		r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, true, &dir, name);
 	if (r == 0)
-		r = write_text(store, text, dir, name, false);
-	return r == -EEXIST ? write_text(store, text, dir, name, true) : r;
+		r = bid_temp_write(store, text, strlen(text), dir, name, false);
+	return r == -EEXIST ? bid_temp_write(store, text, strlen(text), dir, name, true) : r;
 }
 
 int bid_record_write(struct bid_store *store, const struct bid_record *record)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/path.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
@@ -87,7 +88,8 @@ int bid_temp_publish(const struct bid_temp *temp, struct bid_store *store, const
 	return r;
 }
 
-int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)
+/* Rename the named file to @name in @dir, in place of any file or empty directory there. */
+static int replace_file(struct bid_temp *temp, int dir, const char *name)
 {
 	int r = renameat(temp->dir, temp->name, dir, name) < 0 ? -errno : 0;
 
@@ -97,6 +99,21 @@ int bid_temp_replace(struct bid_temp *temp, int dir, const char *name)
 		return r;
 	temp->name[0] = '\0';
 	return 0;
+}
+
+int bid_temp_write(struct bid_store *store, const void *data, size_t len, int dir, const char *name, bool replace)
+{
+	struct bid_temp temp = BID_TEMP_NONE;
+	int r = bid_temp_new(store, replace, &temp);
+
+	if (r == 0)
+		r = bid_pwrite_full(temp.fd, data, len, 0);
+	if (r == 0 && fchmod(temp.fd, 0644) < 0)
+		r = -errno;
+	if (r == 0)
+		r = replace ? replace_file(&temp, dir, name) : bid_temp_link(&temp, dir, name);
+	bid_temp_release(&temp);
+	return r;
 }
 
 void bid_temp_release(struct bid_temp *temp)

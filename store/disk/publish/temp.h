@@ -21,7 +21,7 @@ struct bid_temp {
 /* For bid_temp_link() alone: the file open at @file, whatever its names. */
 #define BID_TEMP_OF(file) (&(const struct bid_temp){ .fd = (file), .dir = -1 })
 
-/* Open a temporary file; with @named it has a name on any file system, for bid_temp_replace(). */
+/* Open a temporary file; with @named it has a name on any file system. */
 int bid_temp_new(struct bid_store *store, bool named, struct bid_temp *ret_temp);
 
 /* Link the file as @name in @dir. Returns -EEXIST for a taken name. */
@@ -33,8 +33,11 @@ int bid_temp_link(const struct bid_temp *temp, int dir, const char *name);
  */
 int bid_temp_publish(const struct bid_temp *temp, struct bid_store *store, const char *path, bool replace);
 
-/* Rename a named file to @name in our private folder, in place of any file or empty directory there. */
-int bid_temp_replace(struct bid_temp *temp, int dir, const char *name);
+/*
+ * Write the file @name in @dir, of our private folder, mode 0644; with @replace in place of another one, and else -EEXIST, which is
+ * much cheaper.
+ */
+int bid_temp_write(struct bid_store *store, const void *data, size_t len, int dir, const char *name, bool replace);
 
 void bid_temp_release(struct bid_temp *temp);
 

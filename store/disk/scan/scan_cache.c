@@ -136,8 +136,6 @@ static int write_cache(struct bid_store *store, const struct bid_scan_cache *cac
 	size_t size = n_entries * sizeof(struct bid_scan_entry);
 	bid_auto_free struct cache_header *header = calloc(1, sizeof(*header) + size);
 	struct bid_scan_entry *entries, *to;
-	struct bid_temp temp = BID_TEMP_NONE;
-	int r;
 
 	if (!header)
 		return -ENOMEM;
@@ -148,15 +146,7 @@ static int write_cache(struct bid_store *store, const struct bid_scan_cache *cac
 	qsort(entries, n_entries, sizeof(*entries), by_key);
 	*header = form;
 	header->digest = XXH3_64bits_withSeed(entries, size, cache->path_hash);
-	r = bid_temp_new(store, true, &temp);
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, header, sizeof(*header) + size, 0);
-	if (r == 0 && fchmod(temp.fd, 0644) < 0)
-		r = -errno;
-	if (r == 0)
-		r = bid_temp_replace(&temp, dir, cache->name);
-	bid_temp_release(&temp);
-	return r;
+	return bid_temp_write(store, header, sizeof(*header) + size, dir, cache->name, true);
 }
 
 int bid_scan_cache_save(struct bid_store *store, struct bid_scan_cache *cache, const struct bid_scan_found *found, size_t n)
