@@ -106,6 +106,31 @@ def test_native_change_is_seen_after_a_second(mount, mode, workdir, store, progr
     assert seen(mnt, program)
 
 
+def directories_of(mnt, program):
+    return [mnt / "usr/bin", mnt / "usr/bin/app", mnt / "usr/bin/app" / program.id, mnt / "by-path/usr/bin/app"]
+
+
+def test_directory_that_was_removed_natively_is_absent_after_a_second(mount, mode, store, program):
+    mnt = mount()
+    assert all(os.listdir(path) for path in directories_of(mnt, program))
+    tools.run("rm", "-r", store / "usr", store / ".build-id")
+    time.sleep(CACHED)
+    assert not any(os.path.lexists(path) for path in directories_of(mnt, program))
+    for path in directories_of(mnt, program):
+        with pytest.raises(FileNotFoundError):
+            os.listdir(path)
+
+
+def test_names_of_directories_are_not_looked_up_after_a_second(mount, mode, program):
+    mnt = mount("busy_poll=0")
+    elf = mnt / "usr/bin/app" / program.id / "elf"
+    use([elf])
+    time.sleep(CACHED)
+    before = requests(mnt)
+    os.lstat(elf)
+    assert requests(mnt) - before == 1
+
+
 @pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
 def test_new_native_name_is_seen_after_a_second(mount, mode, workdir, store, others):
     program, other = programs.small(workdir / "app", 1, "-g"), programs.small(workdir / "other", 2)
