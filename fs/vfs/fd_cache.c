@@ -169,6 +169,26 @@ static void set_readers(struct stat *st, const struct stat *from)
 	st->st_gid = from->st_gid;
 }
 
+/* Open the file of @fd again. */
+static int reopen(int fd, int flags)
+{
+	char path[BID_FD_PATH_MAX];
+	int again = open(bid_fd_path(fd, path), flags | O_CLOEXEC);
+
+	return again < 0 ? -errno : again;
+}
+
+/* The kernel opens a file by the rules of the sandbox: not if it was moved out of the store. Locking: the lock. */
+static int check_kernel_opens(const struct bid_fd *fd)
+{
+	bid_auto_fd int again = -1;
+
+	if (fd->by_kernel == 0)
+		return 0;
+	again = reopen(fd->file.fd, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	return again < 0 ? again : 0;
+}
+
 /* Check that the file of @fd is still the artifact. @stat_data and @last are of the last check. */
 static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
 		    const struct stat *last, const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same)
@@ -195,8 +215,11 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&cache->lock);
-		fd->stat_data = now;
-		set_readers(&fd->file.st, &file.st);
+		r = check_kernel_opens(fd);
+		if (r == 0) {
+			fd->stat_data = now;
+			set_readers(&fd->file.st, &file.st);
+		}
 		/* the kernel may no longer open the file: the next handle needs another id */
 		if (!is_open(fd)) {
 			id = fd->id;
@@ -205,6 +228,8 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 		pthread_mutex_unlock(&cache->lock);
 		if (id)
 			cache->ids->drop(cache->ids->user, id);
+		if (r < 0)
+			return r;
 	} else {
 		set_readers(&file.st, last);
 	}
@@ -346,15 +371,6 @@ bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 	any = gone;
 	put_all(cache, gone);
 	return any;
-}
-
-/* Open the file of @fd again. */
-static int reopen(int fd, int flags)
-{
-	char path[BID_FD_PATH_MAX];
-	int again = open(bid_fd_path(fd, path), flags | O_CLOEXEC);
-
-	return again < 0 ? -errno : again;
 }
 
 /* Make an entry of @file. -ENOMEM, or as open(2); then @file is released, unless it is of probe definitions. */

@@ -4,6 +4,7 @@ import errno
 import json
 import mmap
 import os
+import shutil
 import subprocess
 import time
 
@@ -12,6 +13,7 @@ import pytest
 import programs
 import tools
 from daemon import CACHED, descriptors_of
+from fetching import read
 
 BALLAST = "-DBALLAST=4000000"
 CHUNK = 65536
@@ -209,6 +211,25 @@ def test_file_moved_away_between_lookup_and_open_is_read(mount, mode, clock, fau
         assert os.fstat(file.fileno()).st_size == len(program.read())
     assert server.count(program.id) == (2 if state == "dropped" else 1)
     os.close(looked_up)
+
+
+@every_mode
+@pytest.mark.parametrize("elsewhere", [True, False], ids=["stored twice", "stored once"])
+def test_open_of_file_moved_away_while_open(mount, mode, store, workdir, elsewhere):
+    """The first handle reads the moved file. With passthrough, an open by name finds another file of the store, or none."""
+    if mode == "no_open":
+        pytest.skip("the kernel sends no OPEN")
+    program = programs.small(workdir / "app", 1)
+    programs.into_store(store, program.id, "/usr/bin/app", program.path)
+    mnt = mount()
+    path = mnt.artifact(program.id)
+    with open(path, "rb", buffering=0) as file:
+        shutil.copyfile(program.path, workdir / "copy")
+        (store / "usr/bin/app" / program.id / "elf").rename(workdir / "moved")
+        if elsewhere:
+            (workdir / "copy").rename(store / "usr/bin/app" / program.id / "elf")
+        assert read(path) == (program.read() if elsewhere or mode != "passthrough" else errno.ENOENT)
+        assert file.read() == program.read()
 
 
 @every_mode
