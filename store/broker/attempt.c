@@ -355,7 +355,7 @@ static enum bid_outcome commit_body(struct bid_attempt *attempt, struct bid_file
 	if (r == 0)
 		r = bid_txn_commit(attempt->txn, &origin, ret_file);
 	if (r == 0) {
-		bid_attempt_note_signer(attempt, origin.signer);
+		memcpy(attempt->signer, origin.signer, sizeof(attempt->signer));
 		return BID_OUTCOME_FOUND;
 	}
 
@@ -471,13 +471,13 @@ static void run_attempt(struct bid_job *job)
 	download->committing = true;
 	bid_download_ref(download);
 	wanted = !broker->ending && bid_machine_wants_response(&download->machine, attempt->candidate);
-	pthread_mutex_unlock(&broker->lock);
-	if (wanted) {
-		decide_outcome(attempt);
-	} else {
+	if (!wanted)
 		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
+	pthread_mutex_unlock(&broker->lock);
+	if (wanted)
+		decide_outcome(attempt);
+	else
 		end_attempt(attempt, BID_EVENT_DROPPED);
-	}
 	pthread_mutex_lock(&broker->lock);
 	download->committing = false;
 	bid_download_unref(download);

@@ -116,6 +116,7 @@ struct bid_attempt {
 	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
 	struct bid_server_response response; /* its strings are owned, or NULL */
+	char signer[BID_SIGNER_MAX]; /* signer of the published file, for the statistics; "" for none */
 
 	/* shared by all threads */
 	_Atomic uint64_t received; /* bytes of the current body */
@@ -212,10 +213,7 @@ bool bid_download_is_too_large(const struct bid_download *download);
 /* Take over the reports of @other. Under the lock. */
 void bid_download_copy_reports(struct bid_download *download, const struct bid_download *other);
 
-/* Count an @attempt without a report: it was cancelled. Without the lock. */
+/* Count an @attempt, also one without a report: it was cancelled. Under the lock. */
 void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome);
-
-/* Set the signer of the last file of the server for its statistics: "" without a signature. Without the lock. */
-void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer);
 
 #endif

@@ -102,8 +102,7 @@ static bool keep_report(struct bid_recent_responses *responses, struct bid_repor
 	return due;
 }
 
-/* Under the lock. */
-static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
+void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
 	struct bid_server_stats *stats = &attempt->from->stats;
 
@@ -112,24 +111,6 @@ static void count(const struct bid_attempt *attempt, enum bid_outcome outcome)
 	stats->requests++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
 	stats->bytes += attempt->delivered;
-}
-
-void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outcome)
-{
-	struct bid_broker *broker = attempt->download->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	count(attempt, outcome);
-	pthread_mutex_unlock(&broker->lock);
-}
-
-void bid_attempt_note_signer(const struct bid_attempt *attempt, const char *signer)
-{
-	struct bid_broker *broker = attempt->download->broker;
-
-	pthread_mutex_lock(&broker->lock);
-	snprintf(attempt->from->stats.signer, BID_SIGNER_MAX, "%s", signer);
-	pthread_mutex_unlock(&broker->lock);
 }
 
 const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
@@ -259,10 +240,12 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	if (report && outcome != BID_OUTCOME_CANCELLED)
 		due = keep_report(&broker->responses, report);
 	add_report(download, report);
-	count(attempt, outcome);
+	bid_attempt_count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
-	if (outcome == BID_OUTCOME_FOUND)
+	if (outcome == BID_OUTCOME_FOUND) {
 		broker->preferred = download->winner = attempt->from;
+		snprintf(attempt->from->stats.signer, BID_SIGNER_MAX, "%s", attempt->signer);
+	}
 	if (report)
 		bid_report_unref(report);
 	pthread_mutex_unlock(&broker->lock);
