@@ -137,7 +137,7 @@ static int add_response(void *user, const struct bid_report *report, unsigned ag
 {
 	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->request.kind),
 				"server", bid_json_text(report->server), "outcome", bid_outcome_name(report->outcome), "text",
-				bid_json_text(report->text), "attempts", (json_int_t)report->requests, "bytes",
+				bid_json_text(report->text), "requests", (json_int_t)report->requests, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);
 

@@ -35,7 +35,7 @@ void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result)
 		add(trace,
 		    json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", bid_json_text(from->server), "state",
 			      bid_outcome_name(from->outcome), "reason", bid_json_text(from->text ? from->text : ""), "url",
-			      bid_json_text(from->url), "redirect", bid_json_text(from->redirect), "attempts",
+			      bid_json_text(from->url), "redirect", bid_json_text(from->redirect), "requests",
 			      (json_int_t)from->requests, "before", bid_json_text(from->before), "bytes", (json_int_t)from->bytes,
 			      "received", (json_int_t)from->received, "elapsed_ms", (json_int_t)from->elapsed_ms));
 	}
@@ -60,7 +60,7 @@ void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, c
 	/* keys here and in the report of a mount */
 	static const char *const keys[][2] = {
 		{ "server", "server" },	    { "state", "outcome" },	{ "reason", "text" },		{ "url", "url" },
-		{ "redirect", "redirect" }, { "attempts", "attempts" }, { "before", "before" },		{ "bytes", "bytes" },
+		{ "redirect", "redirect" }, { "requests", "requests" }, { "before", "before" },		{ "bytes", "bytes" },
 		{ "received", "received" }, { "time", "time" },		{ "elapsed_ms", "elapsed_ms" }, { "retry_s", "retry_s" },
 	};
 
@@ -101,16 +101,16 @@ static bool had_more_requests(const struct ctl_trace *trace, const json_t *respo
 	return false;
 }
 
-enum { ATTEMPTS_TEXT_MAX = 48 };
+enum { REQUESTS_TEXT_MAX = 48 };
 
-/* Format " in 3 attempts", or "" for a single one. Returns @buf. */
-static const char *in_attempts(const json_t *response, char buf[static ATTEMPTS_TEXT_MAX])
+/* Format " in 3 requests", or "" for a single one. Returns @buf. */
+static const char *in_requests(const json_t *response, char buf[static REQUESTS_TEXT_MAX])
 {
-	json_int_t attempts = bid_json_number(response, "attempts");
+	json_int_t requests = bid_json_number(response, "requests");
 
 	*buf = '\0';
-	if (attempts > 1)
-		snprintf(buf, ATTEMPTS_TEXT_MAX, " in %" JSON_INTEGER_FORMAT " attempts", attempts);
+	if (requests > 1)
+		snprintf(buf, REQUESTS_TEXT_MAX, " in %" JSON_INTEGER_FORMAT " requests", requests);
 	return buf;
 }
 
@@ -123,10 +123,10 @@ void ctl_trace_print_errors(const struct ctl_trace *trace)
 	{
 		const char *url = bid_json_string(response, "url"), *server = bid_json_string(response, "server");
 		const char *subject = *url && had_more_requests(trace, response) ? url : server;
-		char attempts[ATTEMPTS_TEXT_MAX];
+		char requests[REQUESTS_TEXT_MAX];
 
 		bid_error_about(subject, 0, "%s%s: %s: server '%s'", bid_json_string(response, "state"),
-				in_attempts(response, attempts), bid_json_string(response, "reason"), subject);
+				in_requests(response, requests), bid_json_string(response, "reason"), subject);
 	}
 }
 
@@ -157,7 +157,7 @@ static void print_time(const json_t *response)
 
 static void print_response(const json_t *response)
 {
-	char text[1024], attempts[ATTEMPTS_TEXT_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
+	char text[1024], requests[REQUESTS_TEXT_MAX], size[CTL_SIZE_MAX], rate[CTL_SIZE_MAX];
 	const char *url = bid_json_string(response, "url"), *redirect = bid_json_string(response, "redirect");
 	const char *before = bid_json_string(response, "before");
 	uint64_t received = (uint64_t)bid_json_number(response, "received");
@@ -172,8 +172,8 @@ static void print_response(const json_t *response)
 	if (!line)
 		return;
 	fputs(bid_json_string(response, "state"), line);
-	if (bid_json_number(response, "attempts") || elapsed_ms || *url)
-		fprintf(line, " after %" JSON_INTEGER_FORMAT " ms%s", elapsed_ms, in_attempts(response, attempts));
+	if (bid_json_number(response, "requests") || elapsed_ms || *url)
+		fprintf(line, " after %" JSON_INTEGER_FORMAT " ms%s", elapsed_ms, in_requests(response, requests));
 	fprintf(line, ": %s", bid_json_string(response, "reason"));
 	if (received > 0)
 		fprintf(line, ", %s", ctl_format_size(received, size));

@@ -63,8 +63,8 @@ def test_verbose_get_shows_retries(mount, mode, faults, program, env, store):
     mount(f"url={server.url}", at=store)
     report = get(env, store, "-v", program.id, "elf").stderr
     size = len(program.read())
-    attempts = rf"found after \d+ ms in 3 attempts: HTTP 200, .*; before: broke off after 1000 of {size} bytes"
-    assert re.search(attempts, report), report
+    found = rf"found after \d+ ms in 3 requests: HTTP 200, .*; before: broke off after 1000 of {size} bytes"
+    assert re.search(found, report), report
 
 
 def test_verbose_get_shows_errors_and_sources(mount, faults, workdir, program, env, store):
@@ -73,7 +73,7 @@ def test_verbose_get_shows_errors_and_sources(mount, faults, workdir, program, e
     mnt = mount(*(f"url={server.url}" for server in servers), at=store)
     mnt.expect("HTTP 503")
     report = get(env, store, "-v", program.id, "elf", status=3).stderr
-    assert "HTTP 404" in report and re.search(r"unreachable after \d+ ms( in \d attempts)?: HTTP 503", report), report
+    assert "HTTP 404" in report and re.search(r"unreachable after \d+ ms( in \d requests)?: HTTP 503", report), report
     servers[1].behave()
     assert read(mnt / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
     shown = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(mnt, program.id)]

@@ -72,24 +72,24 @@ def case_verbose_get_names_the_file_of_a_lower_store(env):
     assert report[1:] == [f"  store      {env.store}", f"  lower      {path.strip()}"] and path.startswith(str(other)), report
 
 
-def case_verbose_get_counts_attempts(env):
+def case_verbose_get_counts_requests(env):
     """An interrupted body is reported, and its bytes do not count."""
     size = env.stripped.stat().st_size
     with server(env, "reset:1000*2") as url:
         out, report = get(env, "-v", "--json", ID_NOT_STORED, "elf", f"--url={url}")
         (answer,) = servers(out)
-        assert (answer["attempts"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
+        assert (answer["requests"], answer["received"], answer["bytes"]) == (3, size, size + 2000), answer
         assert f"1000 of {size} bytes" in answer["before"], answer
         (line,) = (line for line in report if "found after" in line)
-        assert re.search(rf" in 3 attempts: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
+        assert re.search(rf" in 3 requests: HTTP 200, {round(size / 1024)} KiB, .*/s; before: .*1000 of", line), line
     env.on_store("remove", ID_NOT_STORED)
     with server(env, "reset:1000") as url:
         done = env.run("-s", env.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=ERROR)
-        assert re.search(r"unreachable in \d attempts: ", done.stderr), done.stderr
+        assert re.search(r"unreachable in \d requests: ", done.stderr), done.stderr
     # a refused connection without any earlier response is not a restarting server
     out = env.run("-s", env.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=ERROR).stdout
     (answer,) = servers(out)
-    assert answer["attempts"] == 1 and "refused" in answer["reason"], answer
+    assert answer["requests"] == 1 and "refused" in answer["reason"], answer
 
 
 def case_verbose_get_names_the_redirect(env):
@@ -98,7 +98,7 @@ def case_verbose_get_names_the_redirect(env):
         out, report = get(env, "-v", "--json", ID_NOT_STORED, "elf", f"--url={front}")
         (answer,) = servers(out)
         there = f"{url}/plain/buildid/{ID_NOT_STORED}/executable"
-        assert answer["url"].startswith(front) and answer["redirect"] == there and answer["attempts"] == 1, answer
+        assert answer["url"].startswith(front) and answer["redirect"] == there and answer["requests"] == 1, answer
         assert f"  redirect   {there}" in report and "secret" not in out + "".join(report), report
 
 
@@ -134,5 +134,5 @@ def case_verbose_get_prints_progress_to_a_pipe(env):
 if __name__ == "__main__":
     main(globals(), Env, fetching=[
         case_verbose_get_names_the_server, case_verbose_get_names_the_server_of_a_negative_cache_entry,
-        case_verbose_get_counts_attempts, case_verbose_get_names_the_redirect, case_verbose_get_names_the_overtaken_server,
+        case_verbose_get_counts_requests, case_verbose_get_names_the_redirect, case_verbose_get_names_the_overtaken_server,
         case_verbose_get_names_each_failure, case_verbose_get_prints_progress_to_a_pipe])
