@@ -430,9 +430,9 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 			unhash(download);
-		set_start_timer(download, actions.hedge);
 		if (starts)
 			event = start_attempt(download, actions.start);
+		set_start_timer(download, actions.hedge);
 		candidate = event == BID_EVENT_REPORTED ? actions.start : BID_NO_CANDIDATE;
 	} while (starts);
 	return actions;
