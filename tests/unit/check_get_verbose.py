@@ -107,7 +107,7 @@ def case_verbose_get_names_the_overtaken_server(env):
         out, report = get(env, "-v", "--json", ID_NOT_STORED, "elf", f"--url={slow}", f"--url={url}")
         found, overtaken = servers(out)
         assert found["server"] == url and found["state"] == "found", out
-        assert overtaken["server"] == slow and overtaken["state"] == "cancelled" and overtaken["elapsed_ms"] >= 300, out
+        assert overtaken["server"] == slow and overtaken["state"] == "cancelled", out
         text = "\n".join(report)
         assert f"server     {slow}\n" in text and re.search(rf"cancelled after \d+ ms: {re.escape(url)} was faster", text), text
 
