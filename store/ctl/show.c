@@ -163,6 +163,18 @@ static int show_build(void *user, const struct bid_id *id)
 	return showing->ctl->json ? ctl_row_json(showing->ctl, json_loads(text, 0, NULL)) : show_text(text);
 }
 
+/* Show the build of the file @path, which the store may have without this path. */
+static int show_file(struct showing *showing, const char *path)
+{
+	bid_auto_free char *real = NULL;
+	bid_auto_fd int fd = -1;
+	struct bid_id id;
+
+	if (ctl_open_real(path, &fd, &real) < 0 || ctl_identify(fd, &id) < 0)
+		return 0;
+	return show_build(showing, &id);
+}
+
 /* Show every build of the original path @path, or of a file that leads to one, and its content keys. */
 static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store, const char *path)
 {
@@ -178,6 +190,8 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 	/* the store uses real paths */
 	if (r == -ENOENT && real)
 		r = bid_store_each_build(store, real, show_build, &showing);
+	if (store && showing.n == 0 && (r == 0 || r == -ENOENT))
+		r = show_file(&showing, path);
 	if (r < 0 && r != -ENOENT)
 		return ctl_which_failed(path, r);
 	status = ctl_show_content_keys(ctl, store, path, &keys);

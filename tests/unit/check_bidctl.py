@@ -595,6 +595,13 @@ def case_show_path_prints_every_build(env):
     (env.store / ".build-id" / ID_FAR[:2]).mkdir()
     (env.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).symlink_to(f"../../[vdso]/{ID_FAR}")
     assert [row["id"] for row in env.rows("show", "[vdso]")] == [ID_FAR]
+    # a build that the store has without its path
+    unnamed = env.store / "[debuginfod]" / ID_FAR
+    unnamed.mkdir(parents=True)
+    (vdso / "vdso").rename(unnamed / "elf")
+    (env.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).unlink()
+    (env.store / ".build-id" / ID_FAR[:2] / ID_FAR[2:]).symlink_to(f"../../[debuginfod]/{ID_FAR}")
+    assert [row["id"] for row in env.rows("show", env.far)] == [ID_FAR]
     env.one_error("show", "nothing-here", status=REFUSED, has="neither a build-id")
     assert env.rows("show", env.text, status=REFUSED) == []
     env.one_error("show", env.text, status=REFUSED, has="no build of this path")
