@@ -114,14 +114,18 @@ static bool has_subject(const char *message, const char *subject)
 	return false;
 }
 
-/* Report one message. @subject is NULL for none. */
-static void report(enum bid_log_level level, const char *subject, int error, const char *format, va_list arguments)
+void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
 {
 	int saved = errno;
 	char message[MESSAGE_MAX];
+	va_list arguments;
 	size_t len;
 
+	if (level > state.level)
+		return;
+	va_start(arguments, format);
 	vsnprintf(message, sizeof(message), format, arguments);
+	va_end(arguments);
 	if (level == BID_LOG_ERROR && state.on_error)
 		state.on_error(state.user, subject, error, message);
 	len = strlen(message);
@@ -129,26 +133,4 @@ static void report(enum bid_log_level level, const char *subject, int error, con
 		snprintf(message + len, sizeof(message) - len, ": '%s'", subject);
 	write_message(level, message);
 	errno = saved;
-}
-
-void bid_log(enum bid_log_level level, const char *format, ...)
-{
-	va_list arguments;
-
-	if (level > state.level)
-		return;
-	va_start(arguments, format);
-	report(level, NULL, 0, format, arguments);
-	va_end(arguments);
-}
-
-void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
-{
-	va_list arguments;
-
-	if (level > state.level)
-		return;
-	va_start(arguments, format);
-	report(level, subject, error, format, arguments);
-	va_end(arguments);
 }

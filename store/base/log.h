@@ -27,26 +27,24 @@ void bid_log_to_relay(int fd);
 /* Log @line, which @pid wrote after bid_log_to_relay(), to syslog(3). */
 void bid_log_relay(pid_t pid, char *line);
 
-void bid_log(enum bid_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /*
- * As bid_log(), of "TEXT: 'SUBJECT'", or of TEXT alone if it has the subject in quotes: for a program that also reports its errors
- * in another form. @error is a negative errno, or 0.
+ * Log "TEXT: 'SUBJECT'", or TEXT alone if it has the subject in quotes or @subject is NULL. The subject and @error, a negative
+ * errno or 0, are for a program that also reports its errors in another form.
  */
 void bid_log_about(enum bid_log_level level, const char *subject, int error, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
 /*
- * Call @fn for each message of the level BID_LOG_ERROR, in its thread. @subject is NULL and @error 0 for a message of bid_log(),
+ * Call @fn for each message of the level BID_LOG_ERROR, in its thread. @subject is NULL and @error 0 for a message of bid_error(),
  * whose @text is the whole message.
  */
 typedef void (*bid_log_error_fn)(void *user, const char *subject, int error, const char *text);
 void bid_log_on_error(bid_log_error_fn fn, void *user);
 
-#define bid_error(...)	 bid_log(BID_LOG_ERROR, __VA_ARGS__)
-#define bid_warning(...) bid_log(BID_LOG_WARNING, __VA_ARGS__)
-#define bid_info(...)	 bid_log(BID_LOG_INFO, __VA_ARGS__)
-#define bid_debug(...)	 bid_log(BID_LOG_DEBUG, __VA_ARGS__)
+#define bid_error(...)	 bid_log_about(BID_LOG_ERROR, NULL, 0, __VA_ARGS__)
+#define bid_warning(...) bid_log_about(BID_LOG_WARNING, NULL, 0, __VA_ARGS__)
+#define bid_info(...)	 bid_log_about(BID_LOG_INFO, NULL, 0, __VA_ARGS__)
+#define bid_debug(...)	 bid_log_about(BID_LOG_DEBUG, NULL, 0, __VA_ARGS__)
 
 #define bid_error_about(subject, error, ...) bid_log_about(BID_LOG_ERROR, subject, error, __VA_ARGS__)
 
