@@ -299,32 +299,39 @@ static int visit_names(struct bid_verify *verify, const struct bid_verify_folder
 	return r;
 }
 
-static int check_temps(struct bid_verify *verify)
+/* Call @fn for each name in the folder @path. */
+static int each_name(struct bid_verify *verify, const char *path, int (*fn)(struct bid_verify *verify, int dir, const char *name))
 {
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
-	int r;
+	int r = bid_beneath_opendir(verify->store->root, path, &dir);
 
-	r = bid_beneath_opendir(verify->store->root, BID_LAYOUT_TEMP, &dir);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		char path[64 + NAME_MAX];
-		struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "has not changed for a day" };
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (!bid_temp_is_named(entry->d_name)) {
-			verify->stats.foreign++;
-			continue;
-		}
-		if (!bid_temp_is_abandoned(dirfd(dir), entry->d_name, verify->config->repair))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", BID_LAYOUT_TEMP, entry->d_name);
-		finding.repaired = verify->config->repair;
-		r = bid_verify_found(verify, &finding);
-	}
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			r = fn(verify, dirfd(dir), entry->d_name);
 	return r != 0 ? r : -errno;
+}
+
+static int check_temp(struct bid_verify *verify, int dir, const char *name)
+{
+	char path[64 + NAME_MAX];
+	struct bid_finding finding = { .kind = BID_FINDING_TEMP, .path = path, .text = "has not changed for a day" };
+
+	verify->stats.foreign += !bid_temp_is_named(name);
+	if (!bid_temp_is_named(name) || !bid_temp_is_abandoned(dir, name, verify->config->repair))
+		return 0;
+	snprintf(path, sizeof(path), "%s/%s", BID_LAYOUT_TEMP, name);
+	finding.repaired = verify->config->repair;
+	return bid_verify_found(verify, &finding);
+}
+
+/* Count an entry of the private folder that is not part of its layout. */
+static int count_foreign(struct bid_verify *verify, int dir, const char *name)
+{
+	verify->stats.foreign += !bid_layout_is_private_dir(name) && !bid_layout_is_private_file(name);
+	return 0;
 }
 
 static int check_content_key(void *user, const struct bid_content_key *key)
@@ -352,23 +359,6 @@ static int check_content_key(void *user, const struct bid_content_key *key)
 	return bid_verify_found(verify, &finding);
 }
 
-/* Count the entries of the private folder that are not part of its layout. */
-static int check_foreign(struct bid_verify *verify)
-{
-	bid_auto_dir DIR *dir = NULL;
-	struct dirent *entry;
-	int r;
-
-	r = bid_beneath_opendir(verify->store->root, BID_LAYOUT_PRIVATE, &dir);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	for (errno = 0; (entry = readdir(dir)); errno = 0)
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			verify->stats.foreign += !bid_layout_is_private_dir(entry->d_name) &&
-						 !bid_layout_is_private_file(entry->d_name);
-	return -errno;
-}
-
 int bid_verify_private(struct bid_verify *verify)
 {
 	enum { ELF = 1 << BID_KIND_ELF, EITHER = ELF | 1 << BID_KIND_DEBUGINFO };
@@ -394,8 +384,8 @@ int bid_verify_private_rest(struct bid_verify *verify)
 
 	if (verify->config->ids)
 		return 0;
-	r = check_temps(verify);
+	r = each_name(verify, BID_LAYOUT_TEMP, check_temp);
 	if (r == 0 && verify->config->deep)
 		r = bid_store_each_content_key(verify->store, check_content_key, verify);
-	return r == 0 ? check_foreign(verify) : r;
+	return r == 0 ? each_name(verify, BID_LAYOUT_PRIVATE, count_foreign) : r;
 }
