@@ -27,6 +27,7 @@
 #include <sys/types.h>
 
 #include "api/perf_write.h"
+#include "api/txn.h"
 #include "vfs/node.h"
 
 struct bid_tmpfiles;

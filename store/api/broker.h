@@ -15,6 +15,7 @@
 #define BID_API_BROKER_H
 
 #include "api/server.h"
+#include "api/signature.h"
 #include "api/store.h"
 
 struct bid_broker;

@@ -11,6 +11,7 @@
 
 #include "api/elf.h"
 #include "api/evict.h"
+#include "api/txn.h"
 #include "archive/unarchive.h"
 #include "base/cleanup.h"
 #include "base/io.h"

@@ -23,6 +23,7 @@
 
 #include <errno.h>
 
+#include "api/txn.h"
 #include "broker/broker_types.h"
 #include "broker/machine.h"
 

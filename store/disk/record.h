@@ -8,7 +8,7 @@
 #ifndef BID_DISK_RECORD_H
 #define BID_DISK_RECORD_H
 
-#include "api/store.h"
+#include "api/txn.h"
 #include "base/json.h"
 #include "disk/layout.h"
 

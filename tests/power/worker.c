@@ -12,9 +12,8 @@
 
 #include "../random.h"
 #include "api/evict.h"
-#include "api/perf_write.h"
 #include "api/remove.h"
-#include "api/store.h"
+#include "api/txn.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "api/store.h"
+#include "api/txn.h"
 
 #define ID_A	 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define ID_B	 "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

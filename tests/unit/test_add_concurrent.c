@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Additions while others add and remove the same file, which may vanish between two steps. */
-#include "api/perf_write.h"
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Two right files of one kind and id: the debug file with something to debug with wins, and none that is right is quarantined. */
-#include "api/perf_write.h"
 #include "api/remove.h"
 #include "api/verify.h"
 #include "store_fixture.h"

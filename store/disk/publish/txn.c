@@ -18,8 +18,7 @@
 #include <bid/error.h>
 
 #include "api/elf.h"
-#include "api/perf_write.h"
-#include "api/signature.h"
+#include "api/txn.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
