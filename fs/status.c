@@ -25,7 +25,7 @@ static void add_health(json_t *json, const struct bid_server_health *health)
 	json_object_set_new(json, "breaker", json_string(bid_breaker_state_name(health->breaker)));
 	json_object_set_new(json, "failures_in_a_row", json_integer((json_int_t)health->failures));
 	if (health->breaker == BID_BREAKER_OPEN)
-		json_object_set_new(json, "next_probe_s", json_integer((json_int_t)health->next_probe_s));
+		json_object_set_new(json, "next_trial_s", json_integer((json_int_t)health->next_trial_s));
 	if (health->latency_ms)
 		json_object_set_new(json, "latency_ms", json_integer((json_int_t)health->latency_ms));
 	if (health->protocol)

@@ -91,8 +91,8 @@ struct bid_server;
 /* state of a server's circuit breaker: while it is open the server gets no requests, so that an outage costs its time once */
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
-	BID_BREAKER_OPEN, /* no requests until the next probe request; they end at once, as BID_OUTCOME_UNREACHABLE */
-	BID_BREAKER_HALF_OPEN, /* one probe request runs; others end at once */
+	BID_BREAKER_OPEN, /* no requests until the next trial request; they end at once, as BID_OUTCOME_UNREACHABLE */
+	BID_BREAKER_HALF_OPEN, /* one trial request runs; others end at once */
 };
 
 /* "closed", "open", "half-open". Static. */
@@ -102,7 +102,7 @@ const char *bid_breaker_state_name(enum bid_breaker_state state);
 struct bid_server_health {
 	enum bid_breaker_state breaker;
 	unsigned failures; /* in a row, up to now */
-	unsigned next_probe_s; /* while open: seconds until the next probe request */
+	unsigned next_trial_s; /* while open: seconds until the next trial request */
 	unsigned latency_ms; /* moving average from the request to the header of the response; 0 without a response */
 	const char *protocol; /* protocol of the last response, "HTTP/2"; static; NULL if unknown */
 	char last_failure[128]; /* the last failure; "" if none */

@@ -9,16 +9,16 @@ void bid_breaker_init(struct bid_breaker *breaker, unsigned seed)
 	*breaker = (struct bid_breaker){ .seed = seed };
 }
 
-bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe)
+bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_trial)
 {
 	if (!breaker->open) {
-		*ret_probe = false;
+		*ret_trial = false;
 		return true;
 	}
-	if (breaker->probing || now < breaker->until)
+	if (breaker->in_trial || now < breaker->until)
 		return false;
-	breaker->probing = true;
-	*ret_probe = true;
+	breaker->in_trial = true;
+	*ret_trial = true;
 	return true;
 }
 
@@ -45,37 +45,37 @@ static void open_breaker(struct bid_breaker *breaker, int64_t now, int64_t wante
 	if (pause < wanted_ms)
 		pause = wanted_ms;
 	breaker->open = true;
-	breaker->probing = false;
+	breaker->in_trial = false;
 	breaker->until = now + pause;
 	/* rounded up, so that the pause is over at that second */
 	breaker->until_wall = time(NULL) + (pause + 999) / 1000;
 }
 
-static void note_health(struct bid_breaker *breaker, bool probe)
+static void note_health(struct bid_breaker *breaker, bool trial)
 {
 	/* the request was in flight when the server set the pause, and does not end it */
-	if (breaker->open && breaker->retry_after && !probe)
+	if (breaker->open && breaker->retry_after && !trial)
 		return;
 	breaker->open = false;
-	breaker->probing = false;
+	breaker->in_trial = false;
 	breaker->failures = 0;
 	breaker->pauses = 0;
 	breaker->last_failure[0] = '\0';
 }
 
-void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_health sign, int64_t retry_after_s,
+void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool trial, enum bid_health sign, int64_t retry_after_s,
 		      const char *text)
 {
-	bool admitted = probe || !breaker->open;
+	bool admitted = trial || !breaker->open;
 
 	if (sign == BID_HEALTH_HEALTHY) {
-		note_health(breaker, probe);
+		note_health(breaker, trial);
 		return;
 	}
 	if (sign == BID_HEALTH_NONE) {
-		/* no result: the next request is another probe */
-		if (probe)
-			breaker->probing = false;
+		/* no result: the next request is another trial */
+		if (trial)
+			breaker->in_trial = false;
 		return;
 	}
 	/* the failure of a request from before the pause does not make it longer */
@@ -83,14 +83,14 @@ void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum
 		return;
 	breaker->failures++;
 	snprintf(breaker->last_failure, sizeof(breaker->last_failure), "%s", text);
-	if (probe || sign == BID_HEALTH_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
+	if (trial || sign == BID_HEALTH_DEAD || retry_after_s > 0 || breaker->failures >= BID_BREAKER_FAILURES)
 		open_breaker(breaker, now, retry_after_s * 1000);
 }
 
 void bid_breaker_answered(struct bid_breaker *breaker)
 {
 	breaker->open = false;
-	breaker->probing = false;
+	breaker->in_trial = false;
 	breaker->failures = BID_BREAKER_FAILURES - 1;
 }
 
@@ -99,8 +99,8 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 	char clock[16] = "?";
 	struct tm tm;
 
-	if (breaker->probing) {
-		snprintf(buf, size, "breaker open, and the probe on its way: %s", breaker->last_failure);
+	if (breaker->in_trial) {
+		snprintf(buf, size, "breaker open, and the trial on its way: %s", breaker->last_failure);
 		return;
 	}
 	if (localtime_r(&breaker->until_wall, &tm))
@@ -110,7 +110,7 @@ void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t s
 
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now)
 {
-	if (!breaker->open || breaker->probing || breaker->until <= now)
+	if (!breaker->open || breaker->in_trial || breaker->until <= now)
 		return 0;
 	return (unsigned)((breaker->until - now + 999) / 1000);
 }

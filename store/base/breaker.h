@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Circuit breaker of a server, or of a file system that may not respond. After a failure it opens: it admits no request during a
- * pause, and then one, the probe. An outage costs one connection per probe, however many artifacts are requested. The pauses are
+ * pause, and then one, the trial. An outage costs one connection per trial, however many artifacts are requested. The pauses are
  * about
  *
  *   5 s, 10 s, 20 s, ... 5 min
@@ -39,8 +39,8 @@ enum bid_health {
 };
 
 struct bid_breaker {
-	bool open; /* admits only the probe */
-	bool probing; /* while open: the probe is in flight */
+	bool open; /* admits only the trial */
+	bool in_trial; /* while open: the trial is in flight */
 	unsigned failures; /* in a row */
 	unsigned pauses; /* in a row */
 	bool retry_after; /* the pause is that of Retry-After */
@@ -52,23 +52,23 @@ struct bid_breaker {
 
 void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);
 
-/* May a request be sent @now? Sets @ret_probe to true for the probe, whose end the caller owes bid_breaker_note(). */
-bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_probe);
+/* May a request be sent @now? Sets @ret_trial to true for the trial, whose end the caller owes bid_breaker_note(). */
+bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_trial);
 
-/* Note the end of a request, or of the probe: health signal, Retry-After (0 for none), and the text of a failure. */
-void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool probe, enum bid_health sign, int64_t retry_after_s,
+/* Note the end of a request, or of the trial: health signal, Retry-After (0 for none), and the text of a failure. */
+void bid_breaker_note(struct bid_breaker *breaker, int64_t now, bool trial, enum bid_health sign, int64_t retry_after_s,
 		      const char *text);
 
 /*
- * Close the breaker, because the probe gets a good response. From then on the probe is an ordinary request. The next failure opens
+ * Close the breaker, because the trial gets a good response. From then on the trial is an ordinary request. The next failure opens
  * the breaker again, for the next longer pause.
  */
 void bid_breaker_answered(struct bid_breaker *breaker);
 
-/* Write "breaker open until 14:03:27: could not connect: ...", or another text while the probe is in flight. */
+/* Write "breaker open until 14:03:27: could not connect: ...", or another text while the trial is in flight. */
 void bid_breaker_describe(const struct bid_breaker *breaker, char *buf, size_t size);
 
-/* Seconds until the next probe, rounded up; 0 if the breaker is closed, or the probe in flight. */
+/* Seconds until the next trial, rounded up; 0 if the breaker is closed, or the trial in flight. */
 unsigned bid_breaker_remaining_s(const struct bid_breaker *breaker, int64_t now);
 
 #endif

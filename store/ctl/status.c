@@ -107,7 +107,7 @@ static void print_server(const struct ctl *ctl, const json_t *server, bool offli
 	uint64_t found = count_of(server, "found");
 	/* a rejected file counts as a response */
 	uint64_t answers = found + count_of(server, "absent") + count_of(server, "rejected");
-	int64_t latency = bid_json_number(server, "latency_ms"), retry_s = bid_json_number(server, "next_probe_s");
+	int64_t latency = bid_json_number(server, "latency_ms"), retry_s = bid_json_number(server, "next_trial_s");
 	char state[64], share[8], duration[DURATION_MAX], notes[NOTES_MAX];
 
 	snprintf(notes, sizeof(notes), "%s%s%s%s%s%s", protocol, *protocol && *ima ? ", " : "", *ima ? "ima:" : "", ima,

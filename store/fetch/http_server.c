@@ -10,7 +10,7 @@ bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer
 	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	refused = breaker->open && (breaker->probing || now < breaker->until);
+	refused = breaker->open && (breaker->in_trial || now < breaker->until);
 	if (refused) {
 		*result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_UNREACHABLE };
 		bid_breaker_describe(breaker, result->text, sizeof(result->text));
@@ -22,7 +22,7 @@ bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer
 void bid_http_server_note_start(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_admits(&server->breaker, now, &transfer->probe);
+	bid_breaker_admits(&server->breaker, now, &transfer->trial);
 	pthread_mutex_unlock(&server->fetch->lock);
 }
 
@@ -57,9 +57,9 @@ void bid_http_server_note_response(struct bid_http_server *server, struct bid_tr
 	/* the late response has come: other requests need not wait for its body */
 	if (well && transfer->state == BID_TRANSFER_LATE)
 		bid_breaker_note(&server->breaker, now, false, BID_HEALTH_HEALTHY, 0, "");
-	if (well && transfer->probe) {
+	if (well && transfer->trial) {
 		bid_breaker_answered(&server->breaker);
-		transfer->probe = false;
+		transfer->trial = false;
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	server->responded_at = now;
@@ -77,10 +77,10 @@ void bid_http_server_note_late(struct bid_http_server *server, struct bid_transf
 		return;
 	server->late = true;
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->probe, health, 0, transfer->result.text);
+	bid_breaker_note(&server->breaker, now, transfer->trial, health, 0, transfer->result.text);
 	pthread_mutex_unlock(&server->fetch->lock);
-	/* the probe has failed, and the next one is another request */
-	transfer->probe = false;
+	/* the trial has failed, and the next one is another request */
+	transfer->trial = false;
 	transfer->state = BID_TRANSFER_LATE;
 }
 
@@ -90,6 +90,6 @@ void bid_http_server_note_end(struct bid_http_server *server, const struct bid_t
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->probe, result->health, retry_after_s, result->text);
+	bid_breaker_note(&server->breaker, now, transfer->trial, result->health, retry_after_s, result->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

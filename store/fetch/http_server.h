@@ -48,10 +48,10 @@ struct bid_http_server {
 	struct bid_timer alarm; /* another look at the queue, after backoff_until */
 };
 
-/* Is the breaker open, or its probe in flight? Then sets the result of @transfer, and returns true. */
+/* Is the breaker open, or its trial in flight? Then sets the result of @transfer, and returns true. */
 bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* Note a request of @transfer, not refused @now. With an open breaker it is the probe. */
+/* Note a request of @transfer, not refused @now. With an open breaker it is the trial. */
 void bid_http_server_note_start(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note the header of a response to @transfer @now, before the state is BODY. */

@@ -154,8 +154,8 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (has_progress(transfer))
 		transfer->counted = 1;
 	bid_transfer_plan_resume(transfer);
-	/* a probe is one request, without a retry */
-	if (!transfer->result.retry || transfer->probe || transfer->counted > fetch->config.retries)
+	/* a trial is one request, without a retry */
+	if (!transfer->result.retry || transfer->trial || transfer->counted > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -519,11 +519,11 @@ static void server_health(struct bid_server *server, struct bid_server_health *r
 
 	pthread_mutex_lock(&http->fetch->lock);
 	*ret_health = (struct bid_server_health){
-		.breaker = !breaker->open     ? BID_BREAKER_CLOSED
-			   : breaker->probing ? BID_BREAKER_HALF_OPEN
-					      : BID_BREAKER_OPEN,
+		.breaker = !breaker->open      ? BID_BREAKER_CLOSED
+			   : breaker->in_trial ? BID_BREAKER_HALF_OPEN
+					       : BID_BREAKER_OPEN,
 		.failures = breaker->failures,
-		.next_probe_s = bid_breaker_remaining_s(breaker, now),
+		.next_trial_s = bid_breaker_remaining_s(breaker, now),
 		.latency_ms = http->latency_ms,
 		.protocol = http->protocol,
 	};

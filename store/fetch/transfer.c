@@ -773,7 +773,7 @@ static void request_file(struct bid_transfer *transfer)
 /* Returns 0 or -ENOMEM. */
 static int request_by_http(struct bid_transfer *transfer)
 {
-	bool fresh = transfer->requests > 1 || transfer->probe;
+	bool fresh = transfer->requests > 1 || transfer->trial;
 	int r = transfer->easy ? 0 : make_handle(transfer);
 
 	/* the cause of the last failure may also have broken the idle connections */

@@ -82,7 +82,7 @@ struct bid_transfer {
 	unsigned counted; /* requests that count against `retries`; not with progress */
 	unsigned requests; /* all, with those of retries */
 	char before[256]; /* text of the last failed request before the current one; or "" */
-	bool probe; /* probe of the server's breaker */
+	bool trial; /* trial of the server's breaker */
 	int64_t ends_at; /* end of all requests, in milliseconds of the monotonic clock */
 	int64_t retry_after_s; /* Retry-After of the last request; 0 for none */
 

@@ -20,9 +20,9 @@ WORDS = {
     "fanned": "fanout", "favourite": "preferred source", "flight": "download", "gates": "path permissions", "greeting": "init",
     "heard": "last response",
     "judgement": "response code", "linger": "negative TTL", "lookers": "readdirplus hint", "materialise": "fetch",
-    "misled": "cached target differs", "nameless": "unnamed", "pulse": "heartbeat", "scout": "probe request", "settler": "publish",
+    "misled": "cached target differs", "nameless": "unnamed", "pulse": "heartbeat", "scout": "trial request", "settler": "publish",
     "sharer": "handle", "tally": "stats", "ticket": "request handle", "timekeeper": "timer thread", "unmounter": "unmount helper",
-    "unvoid": "tombstone", "vacated": "relocated", "verdict": "cached ELF check", "witness": "probe request",
+    "unvoid": "tombstone", "vacated": "relocated", "verdict": "cached ELF check", "witness": "trial request",
 }
 # a download may be in flight, and sockets have SO_LINGER
 WORD = re.compile(rf"(?<![A-Za-z])(?<!SO_)(?<!in (?=flight))({'|'.join(WORDS)})s?(?![A-Za-z])", re.I)

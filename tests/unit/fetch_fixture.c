@@ -378,13 +378,13 @@ void open_breaker(struct bid_server *server)
 
 void await_end_of_pause(struct bid_server *server)
 {
-	test_clock_advance_ms(health_of(server).next_probe_s * INT64_C(1000));
-	assert_int_equal(health_of(server).next_probe_s, 0);
+	test_clock_advance_ms(health_of(server).next_trial_s * INT64_C(1000));
+	assert_int_equal(health_of(server).next_trial_s, 0);
 }
 
 void assert_pause(struct bid_server *server, double began, unsigned min, unsigned max)
 {
-	unsigned left = health_of(server).next_probe_s;
+	unsigned left = health_of(server).next_trial_s;
 
 	assert_true(left <= max && left + (now() - began) >= min);
 }

@@ -114,7 +114,7 @@ struct bid_server_health health_of(struct bid_server *server);
 
 void await_breaker(struct bid_server *server, enum bid_breaker_state wanted);
 
-/* Make the server of @server fail until the breaker opens; wait until the breaker admits a probe. */
+/* Make the server of @server fail until the breaker opens; wait until the breaker admits a trial. */
 void open_breaker(struct bid_server *server);
 void await_end_of_pause(struct bid_server *server);
 

@@ -14,9 +14,9 @@
 
 static bool admits(struct bid_breaker *breaker, int64_t now)
 {
-	bool probe;
+	bool trial;
 
-	return bid_breaker_admits(breaker, now, &probe);
+	return bid_breaker_admits(breaker, now, &trial);
 }
 
 static void fail_with(struct bid_breaker *breaker, int64_t now, enum bid_health sign)
@@ -26,7 +26,7 @@ static void fail_with(struct bid_breaker *breaker, int64_t now, enum bid_health 
 
 static void assert_pause(const struct bid_breaker *breaker, int64_t now, int64_t least)
 {
-	assert_true(breaker->open && !breaker->probing);
+	assert_true(breaker->open && !breaker->in_trial);
 	assert_in_range(breaker->until - now, least, least + least / 2);
 }
 
@@ -51,30 +51,30 @@ static void test_dead_server_opens_the_breaker(void **state)
 	assert_string_equal(text + 27, ": trouble");
 }
 
-/* One probe at a time; each failed probe makes the pause longer, up to five minutes. */
-static void test_failed_probes_lengthen_the_pause(void **state)
+/* One trial at a time; each failed trial makes the pause longer, up to five minutes. */
+static void test_failed_trials_lengthen_the_pause(void **state)
 {
 	static const int64_t pauses[] = { 5000, 10000, 20000, 40000, 80000, 160000, 300000, 300000, 300000 };
 	struct bid_breaker breaker;
 	int64_t now = START;
-	bool probe = true;
+	bool trial = true;
 
 	bid_breaker_init(&breaker, 2);
-	assert_true(bid_breaker_admits(&breaker, now, &probe));
+	assert_true(bid_breaker_admits(&breaker, now, &trial));
 	for (size_t i = 0; i < sizeof(pauses) / sizeof(pauses[0]); i++) {
-		bid_breaker_note(&breaker, now, probe, BID_HEALTH_DEAD, 0, "dead");
+		bid_breaker_note(&breaker, now, trial, BID_HEALTH_DEAD, 0, "dead");
 		assert_pause(&breaker, now, pauses[i]);
 		now = breaker.until;
-		assert_true(bid_breaker_admits(&breaker, now, &probe));
-		assert_true(probe);
-		assert_true(breaker.open && breaker.probing);
+		assert_true(bid_breaker_admits(&breaker, now, &trial));
+		assert_true(trial);
+		assert_true(breaker.open && breaker.in_trial);
 		assert_false(admits(&breaker, now + 3600000));
 	}
 	bid_breaker_note(&breaker, now, true, BID_HEALTH_HEALTHY, 0, "HTTP 404");
 	assert_false(breaker.open);
 	assert_string_equal(breaker.last_failure, "");
-	assert_true(bid_breaker_admits(&breaker, now, &probe));
-	assert_false(probe);
+	assert_true(bid_breaker_admits(&breaker, now, &trial));
+	assert_false(trial);
 	/* and it begins anew */
 	fail_with(&breaker, now, BID_HEALTH_DEAD);
 	assert_pause(&breaker, now, 5000);
@@ -103,7 +103,7 @@ static void test_late_results_do_not_change_the_pause(void **state)
 {
 	struct bid_breaker breaker;
 	int64_t until;
-	bool probe;
+	bool trial;
 
 	bid_breaker_init(&breaker, 4);
 	fail_with(&breaker, START, BID_HEALTH_DEAD);
@@ -111,48 +111,48 @@ static void test_late_results_do_not_change_the_pause(void **state)
 	for (int i = 0; i < 10; i++)
 		fail_with(&breaker, START + 1000, BID_HEALTH_DEAD);
 	assert_int_equal(breaker.until, until);
-	assert_true(bid_breaker_admits(&breaker, until, &probe));
+	assert_true(bid_breaker_admits(&breaker, until, &trial));
 	fail_with(&breaker, until, BID_HEALTH_DEAD);
-	assert_true(breaker.open && breaker.probing);
-	/* a probe with a response shows a live server */
+	assert_true(breaker.open && breaker.in_trial);
+	/* a trial with a response shows a live server */
 	fail_with(&breaker, until, BID_HEALTH_HEALTHY);
 	assert_false(breaker.open);
 }
 
-/* A probe with its header admits others; if its body fails, the next pause follows. */
-static void test_probe_with_header_admits_others(void **state)
+/* A trial with its header admits others; if its body fails, the next pause follows. */
+static void test_trial_with_header_admits_others(void **state)
 {
 	struct bid_breaker breaker;
-	bool probe = false;
+	bool trial = false;
 
 	bid_breaker_init(&breaker, 5);
 	fail_with(&breaker, START, BID_HEALTH_DEAD);
-	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &trial));
 	bid_breaker_answered(&breaker);
 	assert_true(admits(&breaker, START + 8000));
 	fail_with(&breaker, START + 8000, BID_HEALTH_BAD);
 	assert_pause(&breaker, START + 8000, 10000);
-	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &trial));
 	bid_breaker_answered(&breaker);
 	fail_with(&breaker, START + 30000, BID_HEALTH_HEALTHY);
 	fail_with(&breaker, START + 30000, BID_HEALTH_BAD);
 	assert_true(admits(&breaker, START + 30000));
 }
 
-/* A cancelled probe has no result. */
-static void test_cancelled_probe_has_no_result(void **state)
+/* A cancelled trial has no result. */
+static void test_cancelled_trial_has_no_result(void **state)
 {
 	struct bid_breaker breaker;
-	bool probe = false;
+	bool trial = false;
 
 	bid_breaker_init(&breaker, 5);
 	fail_with(&breaker, START, BID_HEALTH_DEAD);
-	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &trial));
 	bid_breaker_note(&breaker, breaker.until, true, BID_HEALTH_NONE, 0, "cancelled");
-	assert_true(breaker.open && !breaker.probing);
-	probe = false;
-	assert_true(bid_breaker_admits(&breaker, breaker.until, &probe));
-	assert_true(probe);
+	assert_true(breaker.open && !breaker.in_trial);
+	trial = false;
+	assert_true(bid_breaker_admits(&breaker, breaker.until, &trial));
+	assert_true(trial);
 }
 
 static void test_retry_after_sets_the_pause(void **state)
@@ -164,7 +164,7 @@ static void test_retry_after_sets_the_pause(void **state)
 	assert_int_equal(breaker.until, START + 120000);
 	/* an answer to an older request is no leave to ask again */
 	fail_with(&breaker, START + 1000, BID_HEALTH_HEALTHY);
-	assert_true(breaker.open && !breaker.probing);
+	assert_true(breaker.open && !breaker.in_trial);
 	assert_int_equal(breaker.until, START + 120000);
 
 	/* the pause has a lower and an upper bound */
@@ -196,11 +196,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_dead_server_opens_the_breaker),
-		cmocka_unit_test(test_failed_probes_lengthen_the_pause),
+		cmocka_unit_test(test_failed_trials_lengthen_the_pause),
 		cmocka_unit_test(test_fifth_bad_response_opens_the_breaker),
 		cmocka_unit_test(test_late_results_do_not_change_the_pause),
-		cmocka_unit_test(test_cancelled_probe_has_no_result),
-		cmocka_unit_test(test_probe_with_header_admits_others),
+		cmocka_unit_test(test_cancelled_trial_has_no_result),
+		cmocka_unit_test(test_trial_with_header_admits_others),
 		cmocka_unit_test(test_retry_after_sets_the_pause),
 		cmocka_unit_test(test_pauses_have_jitter),
 	};

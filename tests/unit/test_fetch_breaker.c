@@ -19,7 +19,7 @@ static void ask_until_admitted(struct bid_server *server, struct capture *captur
 	} while (strncmp(capture->text, "breaker open", 12) == 0 && now() < deadline);
 }
 
-/* A silent server costs one request, however many artifacts are wanted; the probe finds it again. */
+/* A silent server costs one request, however many artifacts are wanted; the trial finds it again. */
 static void test_outage_costs_one_request(void **state)
 {
 	static struct capture first;
@@ -133,10 +133,10 @@ static void test_unreachable_server_opens_the_breaker(void **state)
 	}
 }
 
-/* A request during the probe is refused: it does not pay for a silent server. */
-static void test_requests_during_the_probe_are_refused(void **state)
+/* A request during the trial is refused: it does not pay for a silent server. */
+static void test_requests_during_the_trial_are_refused(void **state)
 {
-	static struct capture probe;
+	static struct capture trial;
 	struct capture other;
 	struct setting setting;
 
@@ -144,23 +144,23 @@ static void test_requests_during_the_probe_are_refused(void **state)
 	open_breaker(setting.server);
 	await_end_of_pause(setting.server);
 	behave("hold*1");
-	capture_init(&probe);
-	start(setting.server, ID, BID_KIND_DEBUGINFO, &probe);
+	capture_init(&trial);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &trial);
 	await_requests(1);
 	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_HALF_OPEN);
 	ask(setting.server, OTHER_ID, &other);
 	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
-	assert_int_equal(strncmp(other.text, "breaker open, and the probe on its way: ", 40), 0);
+	assert_int_equal(strncmp(other.text, "breaker open, and the trial on its way: ", 40), 0);
 	assert_int_equal(requests(), 1);
 	control("POST", "/release");
-	await_done(&probe);
-	assert_int_equal(probe.outcome, BID_OUTCOME_FOUND);
+	await_done(&trial);
+	assert_int_equal(trial.outcome, BID_OUTCOME_FOUND);
 	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_CLOSED);
 	tear_down(&setting);
 }
 
-/* A probe succeeds with its response header, however long the body takes and however it ends. */
-static void test_probe_succeeds_with_its_header(void **state)
+/* A trial succeeds with its response header, however long the body takes and however it ends. */
+static void test_trial_succeeds_with_its_header(void **state)
 {
 	static struct capture slow, other;
 	struct setting setting;
@@ -181,22 +181,22 @@ static void test_probe_succeeds_with_its_header(void **state)
 	tear_down(&setting);
 }
 
-/* A cancelled probe shows nothing: the next request is the probe. */
-static void test_cancelled_probe(void **state)
+/* A cancelled trial shows nothing: the next request is the trial. */
+static void test_cancelled_trial(void **state)
 {
-	struct capture probe, next;
+	struct capture trial, next;
 	struct setting setting;
 
 	set_up(&setting, &calm);
 	open_breaker(setting.server);
 	await_end_of_pause(setting.server);
 	behave("hold*1");
-	capture_init(&probe);
-	start(setting.server, ID, BID_KIND_DEBUGINFO, &probe);
+	capture_init(&trial);
+	start(setting.server, ID, BID_KIND_DEBUGINFO, &trial);
 	await_requests(1);
-	setting.server->ops->cancel(setting.server, &probe);
-	await_done(&probe);
-	assert_int_equal(probe.outcome, BID_OUTCOME_CANCELLED);
+	setting.server->ops->cancel(setting.server, &trial);
+	await_done(&trial);
+	assert_int_equal(trial.outcome, BID_OUTCOME_CANCELLED);
 	ask(setting.server, OTHER_ID, &next);
 	assert_int_equal(next.outcome, BID_OUTCOME_FOUND);
 	await_breaker(setting.server, BID_BREAKER_CLOSED);
@@ -372,7 +372,7 @@ static void test_long_retry_after_opens_the_breaker(void **state)
 		assert_non_null(strstr(capture.text, "(Retry-After: "));
 		assert_refused(setting.server);
 		/* a date is of whole seconds, as is time(2), which is behind by a tick */
-		assert_in_range(health_of(setting.server).next_probe_s, i ? 180 : 110, i ? 201 : 120);
+		assert_in_range(health_of(setting.server).next_trial_s, i ? 180 : 110, i ? 201 : 120);
 		assert_int_equal(requests(), 1);
 		tear_down(&setting);
 	}
@@ -498,8 +498,8 @@ int main(void)
 		cmocka_unit_test(test_late_first_response_opens_the_breaker),
 		cmocka_unit_test(test_unreachable_server_opens_the_breaker),
 		cmocka_unit_test(test_dead_redirect_target_keeps_the_breaker_closed),
-		cmocka_unit_test(test_requests_during_the_probe_are_refused),
-		cmocka_unit_test(test_probe_succeeds_with_its_header),
+		cmocka_unit_test(test_requests_during_the_trial_are_refused),
+		cmocka_unit_test(test_trial_succeeds_with_its_header),
 		cmocka_unit_test(test_cancelled_request_ends_at_its_header),
 		cmocka_unit_test(test_bad_responses_open_the_breaker),
 		cmocka_unit_test(test_wrong_content_opens_the_breaker),
@@ -508,7 +508,7 @@ int main(void)
 		cmocka_unit_test(test_many_broken_connections_open_the_breaker),
 		cmocka_unit_test(test_one_broken_file_keeps_the_breaker_closed),
 		cmocka_unit_test(test_one_refused_request_keeps_the_breaker_closed),
-		cmocka_unit_test(test_cancelled_probe),
+		cmocka_unit_test(test_cancelled_trial),
 	};
 
 	return cmocka_run_group_tests(tests, begin_world, end_world);
