@@ -20,7 +20,7 @@ struct bid_file_handle {
 	struct bid_fd *file; /* a checked file, which counts this handle; or NULL */
 	bool by_kernel; /* passthrough of @file */
 	struct bid_tmpfile *tmpfile; /* a reference; or NULL */
-	int probes; /* probe definitions; or -1; owned */
+	int probes_fd; /* probe definitions; or -1; owned */
 	char *text; /* a synthetic file; or NULL; owned */
 	size_t size; /* bytes of the text */
 };

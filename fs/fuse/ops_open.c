@@ -20,7 +20,7 @@ static struct bid_file_handle *new_handle(void)
 	struct bid_file_handle *handle = calloc(1, sizeof(*handle));
 
 	if (handle)
-		handle->probes = -1;
+		handle->probes_fd = -1;
 	return handle;
 }
 
@@ -29,7 +29,7 @@ static void free_handle(struct bid_fs *fs, struct bid_file_handle *handle)
 	if (handle->file)
 		bid_fd_cache_close(fs->fd_cache, handle->file, handle->by_kernel);
 	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
-	bid_close(handle->probes);
+	bid_close(handle->probes_fd);
 	free(handle->text);
 	free(handle);
 }
@@ -136,7 +136,7 @@ static void open_definitions(fuse_req_t req, const struct bid_inode *inode, int 
 		bid_close(fd);
 		return;
 	}
-	handle->probes = fd;
+	handle->probes_fd = fd;
 	fi->keep_cache = same;
 	if (!same)
 		tell_another(bid_fs_of(req), inode, fi);
@@ -159,8 +159,8 @@ int bid_open_created(fuse_req_t req, const struct bid_node *node, struct bid_tmp
 	}
 	handle = new_handle();
 	if (handle && !tmpfile)
-		handle->probes = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (!handle || (!tmpfile && handle->probes < 0)) {
+		handle->probes_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (!handle || (!tmpfile && handle->probes_fd < 0)) {
 		r = handle ? -errno : -ENOMEM;
 		free(handle);
 		bid_forget(fs, entry.ino, 1);

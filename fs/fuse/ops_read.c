@@ -124,7 +124,7 @@ static int fd_of(const struct bid_file_handle *handle)
 {
 	if (handle->file)
 		return bid_fd_number(handle->file);
-	return handle->tmpfile ? bid_txn_fd(handle->tmpfile->txn) : handle->probes;
+	return handle->tmpfile ? bid_txn_fd(handle->tmpfile->txn) : handle->probes_fd;
 }
 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

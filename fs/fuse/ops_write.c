@@ -194,8 +194,8 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 
 	if (handle && handle->tmpfile)
 		r = bid_txn_write_at(handle->tmpfile->txn, data, size, offset);
-	else if (handle && handle->probes >= 0)
-		r = write_probes(bid_fs_of(req), number, handle->probes, data, size, offset);
+	else if (handle && handle->probes_fd >= 0)
+		r = write_probes(bid_fs_of(req), number, handle->probes_fd, data, size, offset);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else

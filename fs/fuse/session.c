@@ -334,8 +334,8 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	clock_gettime(CLOCK_REALTIME, &fs->started);
 	bid_whiteouts_init(&fs->probe_whiteouts);
 	bid_whiteouts_init(&fs->link_whiteouts);
-	fs->tree.probes = &fs->probe_whiteouts;
-	fs->tree.links = &fs->link_whiteouts;
+	fs->tree.probe_whiteouts = &fs->probe_whiteouts;
+	fs->tree.link_whiteouts = &fs->link_whiteouts;
 	bid_ratelimit_init(&fs->ratelimit, options->miss_rate, fs->uid);
 	r = bid_servers_new(options, &session.servers);
 	if (r == 0)

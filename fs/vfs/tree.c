@@ -287,7 +287,7 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	return tree->links && bid_whiteouts_has(tree->links, id) &&
+	return tree->link_whiteouts && bid_whiteouts_has(tree->link_whiteouts, id) &&
 	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
 }
 
@@ -355,7 +355,7 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 	child->kind = bid_kind_parse_store_name(name);
 	if (child->kind == BID_KIND_NONE)
 		return -EINVAL;
-	if (child->kind == BID_KIND_PROBES && tree->probes && bid_whiteouts_has(tree->probes, &child->id))
+	if (child->kind == BID_KIND_PROBES && tree->probe_whiteouts && bid_whiteouts_has(tree->probe_whiteouts, &child->id))
 		return -ENOENT;
 	r = bid_store_find_in(tree->store, bid_node_path(parent), &(struct bid_request){ .id = child->id, .kind = child->kind },
 			      &file);

@@ -20,7 +20,7 @@ struct bid_whiteouts;
 
 struct bid_tree {
 	struct bid_store *store; /* borrowed */
-	struct bid_whiteouts *probes, *links; /* names unlinked through the mount; borrowed; NULL for none */
+	struct bid_whiteouts *probe_whiteouts, *link_whiteouts; /* names unlinked through the mount; borrowed; NULL for none */
 	struct bid_tmpfiles *tmpfiles; /* borrowed; NULL for none */
 	bool debug_view; /* the root is the directory "usr/lib/debug" */
 	bool any_id; /* there are servers, so that each id has a directory */

@@ -30,7 +30,7 @@ struct tmpfile_entry {
 
 struct bid_tmpfiles {
 	struct bid_store *store; /* borrowed */
-	struct bid_whiteouts *probes; /* borrowed */
+	struct bid_whiteouts *probe_whiteouts; /* borrowed */
 	pthread_mutex_t lock; /* guards all below */
 	uint32_t last; /* last number */
 	TAILQ_HEAD(, tmpfile_entry) entries; /* newest first; few, because perf writes one after the other */
@@ -41,14 +41,14 @@ static struct tmpfile_entry *entry_of(struct bid_tmpfile *tmpfile)
 	return (struct tmpfile_entry *)tmpfile;
 }
 
-int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probes, struct bid_tmpfiles **ret_tmpfiles)
+int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probe_whiteouts, struct bid_tmpfiles **ret_tmpfiles)
 {
 	struct bid_tmpfiles *tmpfiles = calloc(1, sizeof(*tmpfiles));
 
 	if (!tmpfiles)
 		return -ENOMEM;
 	tmpfiles->store = store;
-	tmpfiles->probes = probes;
+	tmpfiles->probe_whiteouts = probe_whiteouts;
 	pthread_mutex_init(&tmpfiles->lock, NULL);
 	TAILQ_INIT(&tmpfiles->entries);
 	*ret_tmpfiles = tmpfiles;
@@ -318,7 +318,7 @@ static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
 		r = -errno;
 	if (r == 0)
-		bid_whiteouts_drop(tmpfiles->probes, id);
+		bid_whiteouts_drop(tmpfiles->probe_whiteouts, id);
 	return r;
 }
 

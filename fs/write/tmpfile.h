@@ -43,8 +43,8 @@ struct bid_tmpfile {
 	struct bid_txn *txn; /* owned */
 };
 
-/* Borrows @store, and @probes, which loses the ids of published definitions. -ENOMEM. */
-int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probes, struct bid_tmpfiles **ret_tmpfiles);
+/* Borrows @store, and @probe_whiteouts, which loses the ids of published definitions. -ENOMEM. */
+int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probe_whiteouts, struct bid_tmpfiles **ret_tmpfiles);
 void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 
 /*
