@@ -155,7 +155,7 @@ static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *n
 	struct bid_pending pending = { .artifact = { .kind = BID_KIND_ELF } };
 	struct bid_node link;
 
-	if (!fs->tree.any_id || bid_tree_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
+	if (!fs->tree.any_id || bid_tree_parse_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}

@@ -91,7 +91,7 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 	if (r == 0 && parent->node.type != BID_NODE_LINKS_FANOUT)
 		r = -EPERM;
 	if (r == 0)
-		r = bid_tree_link(&parent->node, name, &node);
+		r = bid_tree_parse_link(&parent->node, name, &node);
 	if (r == 0)
 		r = bid_store_symlink(fs->store, &node.id, text);
 	if (r == 0)
@@ -124,7 +124,7 @@ static bool is_placeholder(const struct bid_node *dir, const char *name, mode_t 
 {
 	struct bid_node link;
 
-	if (dir->type != BID_NODE_LINKS_FANOUT || mode & 0777 || bid_tree_link(dir, name, &link) < 0)
+	if (dir->type != BID_NODE_LINKS_FANOUT || mode & 0777 || bid_tree_parse_link(dir, name, &link) < 0)
 		return false;
 	*ret_id = link.id;
 	return true;

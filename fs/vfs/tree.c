@@ -159,7 +159,7 @@ static int lookup_link(const struct bid_tree *tree, const struct bid_node *paren
 		       struct bid_found *found)
 {
 	char where[PATH_MAX];
-	int r = bid_tree_link(parent, name, child);
+	int r = bid_tree_parse_link(parent, name, child);
 
 	if (r == 0 && bid_tree_is_unlinked(tree, &child->id))
 		r = -ENOENT;
@@ -300,7 +300,7 @@ bool bid_tree_lists_link(const struct bid_tree *tree, const struct bid_id *id)
 	return !bid_tree_is_unlinked(tree, id) && bid_tree_find_link(tree, id, where) >= 0;
 }
 
-int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
+int bid_tree_parse_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link)
 {
 	struct bid_node link = { .type = BID_NODE_LINK };
 

@@ -78,7 +78,7 @@ bool bid_tree_lists_link(const struct bid_tree *tree, const struct bid_id *id);
 bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir);
 
 /* The node of perf's link @name in @dir, ".build-id/xx", existing or not. -EINVAL if @name does not make an id. */
-int bid_tree_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);
+int bid_tree_parse_link(const struct bid_node *dir, const char *name, struct bid_node *ret_link);
 
 /* Callback of bid_tree_list(). It borrows @node. A result other than 0 ends the listing. */
 typedef int (*bid_tree_fn)(void *user, const char *name, const struct bid_node *node);
