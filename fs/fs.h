@@ -72,7 +72,7 @@ const char *bid_mode_name(enum bid_mode mode);
 /* Narrow the mode of @st, of a file of a store, to its owner and root if other users cannot reach the store. */
 static inline void bid_fs_narrow(const struct bid_fs *fs, struct stat *st)
 {
-	if (fs->options->closed)
+	if (fs->options->owner_only)
 		st->st_mode &= S_IFMT | S_IRWXU;
 }
 

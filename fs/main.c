@@ -46,7 +46,7 @@ static void check_closed(const char *path, struct bid_options *options)
 		if (bid_path_is_world_searchable(within, NULL))
 			return;
 	}
-	options->closed = true;
+	options->owner_only = true;
 	bid_warning("'%s' is closed to other users: with 'allow_other' they see names, but read no files", path);
 }
 

@@ -158,10 +158,11 @@ static int add_kernel(struct bid_options *options, const char *option)
 {
 	char *longer;
 
-	if (asprintf(&longer, "%s%s%s", options->kernel ? options->kernel : "", options->kernel ? "," : "", option) < 0)
+	if (asprintf(&longer, "%s%s%s", options->mount_options ? options->mount_options : "", options->mount_options ? "," : "",
+		     option) < 0)
 		return -ENOMEM;
-	free(options->kernel);
-	options->kernel = longer;
+	free(options->mount_options);
+	options->mount_options = longer;
 	return 0;
 }
 
@@ -482,5 +483,5 @@ void bid_options_release(struct bid_options *options)
 	bid_strings_free(options->urls);
 	bid_strings_free(options->lowers);
 	bid_strings_free(options->links);
-	free(options->kernel);
+	free(options->mount_options);
 }

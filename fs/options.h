@@ -34,7 +34,7 @@ struct bid_options {
 	bool nonempty;
 	bool offline;
 	bool read_only; /* ro */
-	bool closed; /* with allow_other: others cannot reach each store, and read no file here; no option sets this */
+	bool owner_only; /* with allow_other: others cannot reach each store, and read no file here; no option sets this */
 	unsigned debug_view; /* view=debug */
 	unsigned strict; /* errors=strict */
 	unsigned require_signed; /* require=signed */
@@ -51,7 +51,7 @@ struct bid_options {
 	char **urls; /* NULL-terminated; NULL without any; owned */
 	char **lowers; /* lower stores; as @urls */
 	char **links; /* directories for links of lower stores and trees; as @urls */
-	char *kernel; /* comma-separated mount options; owned */
+	char *mount_options; /* comma-separated mount options; owned */
 };
 
 /* The next step after parsing. */

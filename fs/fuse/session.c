@@ -83,8 +83,8 @@ static int add_arguments(struct fuse_args *args, const struct bid_options *optio
 	 */
 	if (r == 0 && options->allow_other)
 		r = fuse_opt_add_opt(&list, "allow_other,default_permissions");
-	if (r == 0 && options->kernel)
-		r = fuse_opt_add_opt(&list, options->kernel);
+	if (r == 0 && options->mount_options)
+		r = fuse_opt_add_opt(&list, options->mount_options);
 	if (r == 0)
 		r = fuse_opt_add_arg(args, "-o");
 	if (r == 0)
@@ -291,7 +291,8 @@ static int mount_and_serve(struct session *session, struct fuse_args *args)
 	fs->tree.tmpfiles = fs->tmpfiles;
 	fs->session = fuse_session_new(args, &ops, sizeof(ops), fs);
 	if (!fs->session) {
-		bid_error("cannot start: libfuse refused the options '%s'", fs->options->kernel ? fs->options->kernel : "");
+		bid_error("cannot start: libfuse refused the options '%s'",
+			  fs->options->mount_options ? fs->options->mount_options : "");
 		return BID_EXIT_USAGE;
 	}
 	if (fuse_set_signal_handlers(fs->session) == 0) {
