@@ -130,7 +130,7 @@ int bid_store_each_field(struct bid_store *store, const struct bid_request *requ
 /* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
 
 /* Forget the first-seen digest of @request: the next download is the first again. */
-void bid_store_forget_first(struct bid_store *store, const struct bid_request *request);
+void bid_store_forget_digest(struct bid_store *store, const struct bid_request *request);
 
 /* a file to add, if a path alone does not describe it */
 struct bid_add {

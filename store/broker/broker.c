@@ -260,7 +260,7 @@ static void refresh(struct bid_broker *broker, const struct bid_request *request
 		bid_negative_forget(broker->negative, request, broker->servers[i].server->name);
 	bid_negative_forget(broker->negative, request, BID_NEGATIVE_ALL);
 	if (accept)
-		bid_store_forget_first(broker->store, request);
+		bid_store_forget_digest(broker->store, request);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
 	bid_download_drop_kept(broker, request);

@@ -150,7 +150,7 @@ int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_requ
 	assert_true(fd >= 0);
 	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
 	if (accept)
-		bid_store_forget_first(fixture->store, &request);
+		bid_store_forget_digest(fixture->store, &request);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
 		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
 	close(fd);

@@ -298,7 +298,7 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 	return txn->reason;
 }
 
-void bid_store_forget_first(struct bid_store *store, const struct bid_request *request)
+void bid_store_forget_digest(struct bid_store *store, const struct bid_request *request)
 {
 	bid_fact_drop(store, BID_LAYOUT_FIRST, request, "");
 }
