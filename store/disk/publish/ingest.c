@@ -250,7 +250,7 @@ static mode_t mode_of(struct bid_store *store, const struct bid_ingest *ingest)
 }
 
 /* Let no name that the file gets be on disk before its bytes. */
-static int sync_bytes(int fd, enum bid_durability durability)
+static int sync_data(int fd, enum bid_durability durability)
 {
 	if (durability == BID_DURABLE_BATCH)
 		return bid_write_back(fd);
@@ -273,7 +273,7 @@ int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool ref
 	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
 	if (r < 0)
 		return r;
-	return sync_bytes(ingest->temp.fd, durability);
+	return sync_data(ingest->temp.fd, durability);
 }
 
 void bid_ingest_release(struct bid_ingest *ingest)
@@ -639,7 +639,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 	    may_link(store, ingest)) {
 		ingest->added.link = BID_LINK_HARD;
 		/* a compiler may have written the file a moment ago */
-		r = sync_bytes(ingest->fd, durability);
+		r = sync_data(ingest->fd, durability);
 		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
 			r = publish_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));
@@ -703,7 +703,7 @@ static int publish_data(struct bid_store *store, const struct bid_request *reque
 		return r;
 	if (fsync(temp->fd) < 0)
 		return -errno;
-	return bid_publish_instead(store, request, path, true, temp);
+	return bid_publish_or_replace(store, request, path, true, temp);
 }
 
 int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,

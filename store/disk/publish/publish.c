@@ -183,8 +183,8 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 	return r;
 }
 
-int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
-			const struct bid_temp *file)
+int bid_publish_or_replace(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+			   const struct bid_temp *file)
 {
 	int r;
 

@@ -4,7 +4,7 @@
  *
  *   bid_publish_examine()	is the whole file the artifact?
  *   bid_publish_where()	choose the object directory
- *   bid_publish_instead()	link the file there, and in place of a wrong one; then perf's link:
+ *   bid_publish_or_replace()	link the file there, and in place of a wrong one; then perf's link:
  *     bid_publish()
  *     bid_publish_make_way()	after -EEXIST, before another attempt
  */
@@ -26,8 +26,8 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 		const struct bid_temp *file, bool *ret_linked);
 
 /* As bid_publish(). If the file with the name does not answer @request, move that file to the quarantine and replace it. */
-int bid_publish_instead(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
-			const struct bid_temp *file);
+int bid_publish_or_replace(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+			   const struct bid_temp *file);
 
 /* Create perf's link for @id to the directory @target (relative to the store), unless there is one. */
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target);

@@ -679,7 +679,7 @@ static int publish_beside(struct bid_txn *txn, const struct bid_request *request
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
 	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0)
 		path = where;
-	r = bid_publish_instead(txn->store, &carried, path, false, &txn->temp);
+	r = bid_publish_or_replace(txn->store, &carried, path, false, &txn->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */
