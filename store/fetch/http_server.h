@@ -44,8 +44,8 @@ struct bid_http_server {
 	bool understands; /* it has sent an artifact, or a 404 */
 	int64_t responded_at; /* time of the last response header; 0 before the first */
 	bool late; /* a request since then is late */
-	int64_t backoff_until; /* end of a short Retry-After */
-	struct bid_timer alarm; /* another look at the queue, after backoff_until */
+	int64_t retry_after_until; /* end of a short Retry-After */
+	struct bid_timer alarm; /* another look at the queue, after retry_after_until */
 };
 
 /* Is the breaker open, or its trial in flight? Then sets the result of @transfer, and returns true. */

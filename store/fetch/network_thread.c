@@ -104,8 +104,8 @@ static void dispatch_queue(void *user)
 
 		if (!refused && server->running >= server->fetch->config.parallel)
 			return;
-		if (!refused && server->backoff_until > now) {
-			bid_timer_arm(&server->fetch->timers, &server->alarm, server->backoff_until);
+		if (!refused && server->retry_after_until > now) {
+			bid_timer_arm(&server->fetch->timers, &server->alarm, server->retry_after_until);
 			return;
 		}
 		TAILQ_REMOVE(&server->waiting, transfer, queue);
@@ -160,8 +160,8 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
 	/* the transfer still counts against `parallel`, and Retry-After delays all other requests to the server */
-	if (transfer->retry_after_s > 0 && transfer->server->backoff_until < at)
-		transfer->server->backoff_until = at;
+	if (transfer->retry_after_s > 0 && transfer->server->retry_after_until < at)
+		transfer->server->retry_after_until = at;
 	/* an error page is no part of the body */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
@@ -217,9 +217,9 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	if (transfer->paused) {
 		/* the receiver gets no call before it resumes the transfer */
 		bid_transfer_set_deadline(transfer, now + LOOK_AGAIN_MS);
-	} else if (now < server->backoff_until) {
+	} else if (now < server->retry_after_until) {
 		/* another transfer got a Retry-After in the meantime */
-		bid_transfer_set_deadline(transfer, server->backoff_until);
+		bid_transfer_set_deadline(transfer, server->retry_after_until);
 	} else if (bid_http_server_refuses(server, transfer, now)) {
 		end_transfer(fetch, transfer);
 	} else {
