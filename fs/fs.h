@@ -25,7 +25,7 @@ struct fuse_session;
 /* How readers get data. */
 enum bid_mode {
 	BID_MODE_PASSTHROUGH = 0, /* the kernel reads opened files from the store */
-	BID_MODE_SERVER, /* the daemon reads opened files */
+	BID_MODE_DAEMON, /* the daemon reads opened files */
 	BID_MODE_NO_OPEN, /* a read-only mount: the kernel opens without a request, and keeps pages */
 };
 
@@ -66,7 +66,7 @@ struct bid_fs {
 /* Seconds for which the kernel caches names and attributes of the mount itself. */
 #define BID_TTL_MOUNT 86400.0
 
-/* "passthrough", "server" or "no_open". Static. fuse/init.c */
+/* "passthrough", "daemon" or "no_open". Static. fuse/init.c */
 const char *bid_mode_name(enum bid_mode mode);
 
 /* Narrow the mode of @st, of a file of a store, to its owner and root if other users cannot reach the store. */

@@ -35,7 +35,7 @@ const char *bid_mode_name(enum bid_mode mode)
 {
 	static const char *const names[] = {
 		[BID_MODE_PASSTHROUGH] = "passthrough",
-		[BID_MODE_SERVER] = "server",
+		[BID_MODE_DAEMON] = "daemon",
 		[BID_MODE_NO_OPEN] = "no_open",
 	};
 
@@ -79,7 +79,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 	if (!missing) {
 		fs->mode = BID_MODE_PASSTHROUGH;
 	} else if (fs->writable) {
-		fs->mode = BID_MODE_SERVER;
+		fs->mode = BID_MODE_DAEMON;
 	} else {
 		/* Linux 5.1; openat2(2) needs 5.6 */
 		want_capability(conn, FUSE_CAP_NO_OPEN_SUPPORT);

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config, items):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): how long the test may take")
-    for mode in ("passthrough", "server", "no_open"):
+    for mode in ("passthrough", "daemon", "no_open"):
         config.addinivalue_line("markers", f"{mode}: in that mode")
     # a shell starts background programs with SIGINT ignored, which all children would inherit
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -163,7 +163,7 @@ def mount(request, workdir, store, env):
         mounts.append(made)
         made.await_ready()
         if mode:
-            expected = "no_open" if mode == "server" and "ro" in options else mode
+            expected = "no_open" if mode == "daemon" and "ro" in options else mode
             assert made.status()["mode"] == expected, made.status()["mode_reason"]
         return made
 

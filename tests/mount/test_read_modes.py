@@ -49,7 +49,7 @@ def test_every_mode_reads_the_same_bytes(mount, builds):
     for way, option in WAYS.items():
         mnt = mount(option)
         status = mnt.status()
-        served = "no_open" if way == "ro" else "server"
+        served = "no_open" if way == "ro" else "daemon"
         assert status["mode"] in ("passthrough", served), way
         assert (status["mode"] == served) == bool(status["mode_reason"]), way
         assert (tools.why_no_passthrough() or way == "no passthrough") == (status["mode"] == served) or status["mode_reason"]

@@ -91,7 +91,7 @@ def expected(tags, status):
     """Return whether the sandbox with this status must refuse an attempt with these tags."""
     version = re.search(r"landlock (\d+)", status["sandbox"])
     for tag in tags:
-        if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "server":
+        if tag == "S" and "seccomp" in status["sandbox"] or tag == "N" and version and status["mode"] == "daemon":
             return True
         if tag.startswith("L") and version and int(version[1]) >= int(tag[1:] or 1):
             return True

@@ -116,5 +116,5 @@ def why_no_passthrough():
     return None
 
 
-MODES = ("server",) if why_no_passthrough() else ("passthrough", "server")
+MODES = ("daemon",) if why_no_passthrough() else ("passthrough", "daemon")
 READ_MODES = (*MODES, "no_open")  # for tests that do not write to their mounts
