@@ -13,7 +13,7 @@ static const struct {
 	[BID_OUTCOME_TOO_LARGE] = { "too-large", false, true },
 	[BID_OUTCOME_UNSUPPORTED] = { "unsupported", true, true },
 	[BID_OUTCOME_REFUSED] = { "refused", false, true },
-	[BID_OUTCOME_UNREACHABLE] = { "unreachable", false, true },
+	[BID_OUTCOME_UNAVAILABLE] = { "unavailable", false, true },
 	[BID_OUTCOME_REJECTED] = { "rejected", false, true },
 	[BID_OUTCOME_FAILED] = { "failed", false, true },
 	[BID_OUTCOME_CANCELLED] = { "cancelled", false, false },

@@ -28,7 +28,7 @@ enum bid_outcome {
 	BID_OUTCOME_TOO_LARGE, /* the artifact exists, above the size limit */
 	BID_OUTCOME_UNSUPPORTED, /* the server never offers this kind */
 	BID_OUTCOME_REFUSED, /* a refusal: authorisation, rate limit, configuration */
-	BID_OUTCOME_UNREACHABLE, /* unreachable, or broken off: DNS, connect, TLS, reset, 5xx, stall */
+	BID_OUTCOME_UNAVAILABLE, /* no artifact for now: DNS, connect, TLS, reset, 5xx, stall */
 	BID_OUTCOME_REJECTED, /* delivered a wrong artifact; detected by the receiver, the broker or the server */
 	BID_OUTCOME_FAILED, /* the receiver failed: a local error, such as a full disk */
 	BID_OUTCOME_CANCELLED,
@@ -91,7 +91,7 @@ struct bid_server;
 /* state of a server's circuit breaker: while it is open the server gets no requests, so that an outage costs its time once */
 enum bid_breaker_state {
 	BID_BREAKER_CLOSED = 0, /* requests are sent */
-	BID_BREAKER_OPEN, /* no requests until the next trial request; they end at once, as BID_OUTCOME_UNREACHABLE */
+	BID_BREAKER_OPEN, /* no requests until the next trial request; they end at once, as BID_OUTCOME_UNAVAILABLE */
 	BID_BREAKER_HALF_OPEN, /* one trial request runs; others end at once */
 };
 

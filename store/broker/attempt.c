@@ -158,7 +158,7 @@ static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret
 
 	if (attempt->in_loop && response->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "requests the same from this mount";
-		return BID_OUTCOME_UNREACHABLE;
+		return BID_OUTCOME_UNAVAILABLE;
 	}
 	if (attempt->error == 0) {
 		*ret_text = response->text ? response->text : bid_outcome_name(response->outcome);

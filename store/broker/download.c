@@ -347,12 +347,12 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 	int r;
 
 	if (atomic_load(&download->broker->offline)) {
-		bid_download_report_skipped(download, server, BID_OUTCOME_UNREACHABLE, "offline: bidfs sends no request");
+		bid_download_report_skipped(download, server, BID_OUTCOME_UNAVAILABLE, "offline: bidfs sends no request");
 		return BID_EVENT_REPORTED;
 	}
 	r = submit_attempt(download, i);
 	if (r < 0)
-		bid_download_report_skipped(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNREACHABLE,
+		bid_download_report_skipped(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNAVAILABLE,
 					    bid_strerror(r));
 	return r < 0 ? BID_EVENT_REPORTED : BID_EVENT_START;
 }
@@ -494,7 +494,7 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 	actions = bid_download_step(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (download->machine.candidates[i].state == BID_CANDIDATE_BROKEN)
-			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNREACHABLE,
+			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNAVAILABLE,
 						    "the body broke off");
 	if (actions.end)
 		finish_download(download, error_of(download, actions.ended_as), NULL);

@@ -4,7 +4,7 @@
  * other, or a mount and a debuginfod. Then each waits for the other's response.
  * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
  * a server without a response for hedge_ms: a request for an id made for this server. The arrival of that id here proves that the
- * server leads back. Its attempts without a header then end as unreachable at once, and those of the next LOOP_KNOWN_MS after
+ * server leads back. Its attempts without a header then end as unavailable at once, and those of the next LOOP_KNOWN_MS after
  * hedge_ms.
  */
 #include "broker/download.h"

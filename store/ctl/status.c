@@ -120,7 +120,7 @@ static void print_server(const struct ctl *ctl, const json_t *server, bool offli
 	ctl_row(ctl, CTL_TEXT("server", 34, bid_json_string(server, "name")), CTL_TEXT("state", 20, state),
 		CTL_NUMBER("requests", -8, count_of(server, "requests")),
 		CTL_TEXT("found", -5, format_share(found, answers, share)),
-		CTL_NUMBER("failed", -6, count_of(server, "unreachable")),
+		CTL_NUMBER("failed", -6, count_of(server, "unavailable")),
 		CTL_TEXT("latency", -8, latency > 0 ? format_duration(latency, duration) : ""),
 		CTL_SIZE("size", -9, count_of(server, "bytes")),
 		CTL_TEXT("notes", 0, !offline && !up && *last_failure ? last_failure : notes));

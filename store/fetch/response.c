@@ -175,11 +175,11 @@ static const struct meaning {
 	{ 405, 405, BID_OUTCOME_UNSUPPORTED, false },
 	{ 422, 422, BID_OUTCOME_UNSUPPORTED, false },
 	{ 501, 501, BID_OUTCOME_UNSUPPORTED, false },
-	{ 424, 424, BID_OUTCOME_UNREACHABLE, false }, /* a tree in trouble, also behind nginx: see TEAM.md */
-	{ 408, 408, BID_OUTCOME_UNREACHABLE, true },
-	{ 425, 425, BID_OUTCOME_UNREACHABLE, true },
-	{ 429, 429, BID_OUTCOME_UNREACHABLE, true },
-	{ 500, 599, BID_OUTCOME_UNREACHABLE, true },
+	{ 424, 424, BID_OUTCOME_UNAVAILABLE, false }, /* a tree in trouble, also behind nginx: see TEAM.md */
+	{ 408, 408, BID_OUTCOME_UNAVAILABLE, true },
+	{ 425, 425, BID_OUTCOME_UNAVAILABLE, true },
+	{ 429, 429, BID_OUTCOME_UNAVAILABLE, true },
+	{ 500, 599, BID_OUTCOME_UNAVAILABLE, true },
 	{ 0, ~0u, BID_OUTCOME_REFUSED, false },
 };
 

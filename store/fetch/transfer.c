@@ -50,14 +50,14 @@ static enum bid_health health_of(const struct bid_transfer *transfer, enum bid_o
 			return BID_HEALTH_NONE;
 		/* a redirect may lead to a dead server, or to a refused URL */
 		if (transfer->redirects > 0)
-			return outcome == BID_OUTCOME_UNREACHABLE ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
+			return outcome == BID_OUTCOME_UNAVAILABLE ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
 		return BID_HEALTH_DEAD;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
 		return BID_HEALTH_BAD;
 	case BID_TRANSFER_BODY:
 		/* the broker notes wrong content */
-		return outcome == BID_OUTCOME_UNREACHABLE ? BID_HEALTH_BAD
+		return outcome == BID_OUTCOME_UNAVAILABLE ? BID_HEALTH_BAD
 		       : outcome == BID_OUTCOME_REJECTED  ? BID_HEALTH_NONE
 							  : BID_HEALTH_HEALTHY;
 	default:
@@ -95,7 +95,7 @@ static void classify_status(struct bid_transfer *transfer)
 
 	/* the file has changed: request the whole */
 	if (transfer->resume.offset && transfer->response.status == 416) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "HTTP 416: the file has changed");
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
 	result->health = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
@@ -140,21 +140,21 @@ static const struct ending {
 	const char *words; /* whole text; behind a colon at its end comes the reason */
 } endings[] = {
 	/* another look-up fails the same way, after the same time */
-	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNREACHABLE, false, "could not resolve the proxy:" },
-	{ CURLE_COULDNT_RESOLVE_HOST, BID_OUTCOME_UNREACHABLE, false, "could not resolve the name" },
-	{ CURLE_OPERATION_TIMEDOUT, BID_OUTCOME_UNREACHABLE, false, "could not connect:" },
-	{ CURLE_COULDNT_CONNECT, BID_OUTCOME_UNREACHABLE, true, "could not connect:" },
-	{ CURLE_SSL_CONNECT_ERROR, BID_OUTCOME_UNREACHABLE, true, "no secure connection:" },
-	{ CURLE_PEER_FAILED_VERIFICATION, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
-	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
-	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNREACHABLE, false, "no secure connection:" },
+	{ CURLE_COULDNT_RESOLVE_PROXY, BID_OUTCOME_UNAVAILABLE, false, "could not resolve the proxy:" },
+	{ CURLE_COULDNT_RESOLVE_HOST, BID_OUTCOME_UNAVAILABLE, false, "could not resolve the name" },
+	{ CURLE_OPERATION_TIMEDOUT, BID_OUTCOME_UNAVAILABLE, false, "could not connect:" },
+	{ CURLE_COULDNT_CONNECT, BID_OUTCOME_UNAVAILABLE, true, "could not connect:" },
+	{ CURLE_SSL_CONNECT_ERROR, BID_OUTCOME_UNAVAILABLE, true, "no secure connection:" },
+	{ CURLE_PEER_FAILED_VERIFICATION, BID_OUTCOME_UNAVAILABLE, false, "no secure connection:" },
+	{ CURLE_SSL_CACERT_BADFILE, BID_OUTCOME_UNAVAILABLE, false, "no secure connection:" },
+	{ CURLE_SSL_ISSUER_ERROR, BID_OUTCOME_UNAVAILABLE, false, "no secure connection:" },
 	{ CURLE_UNSUPPORTED_PROTOCOL, BID_OUTCOME_REFUSED, false, "does not speak HTTP:" },
 	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
 	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to an invalid URL" },
 	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
 	/* the callbacks set a result for their own errors: libcurl decodes the first member of a gzip body alone */
 	{ CURLE_WRITE_ERROR, BID_OUTCOME_REFUSED, false, "came in an encoding that libcurl does not decode" },
-	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNREACHABLE, true, "malformed response:" },
+	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNAVAILABLE, true, "malformed response:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
 };
 
@@ -197,7 +197,7 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 	const char *why = describe_error(transfer, code, words, sizeof(words));
 
 	if (code == CURLE_OPERATION_TIMEDOUT && transfer->state == BID_TRANSFER_BODY) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "too slow: less than %ld bytes a second for %ld s", SLOWEST,
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "too slow: less than %ld bytes a second for %ld s", SLOWEST,
 			 slow_s(bid_transfer_config(transfer)));
 		return;
 	}
@@ -225,11 +225,11 @@ static void classify_code(struct bid_transfer *transfer, CURLcode code)
 	}
 	format_amount(transfer, received, sizeof(received));
 	if (code == CURLE_PARTIAL_FILE)
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s", received);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "cut short: %s", received);
 	else if (transfer->state == BID_TRANSFER_BODY)
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off after %s: %s", received, why);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "broke off after %s: %s", received, why);
 	else
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "broke off without a response: %s", why);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "broke off without a response: %s", why);
 }
 
 /* Does the body end with the connection (RFC 9112, 8)? Then its completeness is unknown. HTTP/2 and chunks mark the end. */
@@ -246,7 +246,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 {
 	char received[64];
 
-	classify(transfer, BID_OUTCOME_UNREACHABLE, false, "%s, which may be incomplete",
+	classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "%s, which may be incomplete",
 		 format_amount(transfer, received, sizeof(received)));
 	transfer->result.health = BID_HEALTH_HEALTHY;
 }
@@ -272,7 +272,7 @@ static void classify_response(struct bid_transfer *transfer)
 	char received[64];
 
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "cut short: %s",
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "cut short: %s",
 			 format_amount(transfer, received, sizeof(received)));
 	else if (is_body && open && !bid_kind_is_elf(transfer->request.kind) && ends_with_connection(transfer))
 		classify_open_end(transfer);
@@ -306,7 +306,7 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	int64_t waited = transfer->deadline.at_ms - transfer->sent_at;
 
 	/* no retry, which would be late again */
-	classify(transfer, BID_OUTCOME_UNREACHABLE, false, "no response within %g s", (double)waited / 1000);
+	classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "no response within %g s", (double)waited / 1000);
 	bid_http_server_note_late(transfer->server, transfer, now);
 	transfer->result.health = BID_HEALTH_NONE;
 	if (waited >= config->answer_ms)
@@ -321,7 +321,7 @@ static void classify_stalled_body(struct bid_transfer *transfer)
 	char received[64];
 
 	if (bid_response_has_artifact(&transfer->response))
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "stalled after %s",
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "stalled after %s",
 			 format_amount(transfer, received, sizeof(received)));
 	else
 		classify_status(transfer);
@@ -334,7 +334,7 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
 	if (transfer->result.outcome != BID_OUTCOME_NONE)
 		return;
 	if (now >= transfer->ends_at) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* no failure of the server: the limit is local, and bytes arrive */
 		if (transfer->state == BID_TRANSFER_BODY)
 			transfer->result.health = BID_HEALTH_NONE;
@@ -343,7 +343,7 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
 
 	switch (transfer->state) {
 	case BID_TRANSFER_CONNECTING:
-		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "could not connect within %g s", config->connect_ms / 1000.0);
 		break;
 	case BID_TRANSFER_WAITING:
 	case BID_TRANSFER_LATE:
@@ -440,7 +440,7 @@ static int begin_part(struct bid_transfer *transfer)
 	}
 	if (response->part_start != resume->offset || response->part_size != resume->size || response->encoded ||
 	    (response->etag[0] && strcmp(response->etag, resume->etag) != 0)) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "sent another part than requested");
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "sent another part than requested");
 		return -1;
 	}
 	transfer->received = resume->offset;
@@ -562,7 +562,7 @@ static int pass_body(struct bid_transfer *transfer, const char *data, size_t len
 	int r;
 
 	if (size != BID_SIZE_UNKNOWN && transfer->received > size) {
-		classify(transfer, BID_OUTCOME_UNREACHABLE, true, "more than the announced %" PRIu64 " bytes", size);
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "more than the announced %" PRIu64 " bytes", size);
 		return -1;
 	}
 	r = transfer->receiver.body(transfer->user, data, len);
@@ -764,7 +764,7 @@ static void request_file(struct bid_transfer *transfer)
 		return;
 	}
 	if (r == -EBUSY)
-		classify(transfer, BID_OUTCOME_UNREACHABLE, false, "the file system does not respond to earlier requests");
+		classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "the file system does not respond to earlier requests");
 	else
 		classify(transfer, BID_OUTCOME_FAILED, false, "%s", bid_strerror(r));
 	bid_transfer_set_deadline(transfer, 0);

@@ -235,7 +235,7 @@ def test_member_gets_response_before_its_time_limit(mount, nginx, faults, workdi
     programs.into_store(store, kept.id, "/usr/bin/kept", kept.path)
     program, upstream, server, member = behind_a_slow_one(mount, nginx, faults, workdir, soon="3s")
     # the server is not in backoff
-    member.permit(f"HTTP 424, unreachable: '{server.url}'")
+    member.permit(f"HTTP 424, unavailable: '{server.url}'")
     assert fetching.read(member.artifact(program.id)) == errno.ENOENT
     assert upstream.active() == 1
     assert fetching.read(member.artifact(kept.id)) == kept.read()

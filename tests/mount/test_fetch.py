@@ -89,7 +89,7 @@ def test_stripped_debug_file_is_served_if_no_server_delivers(mount, faults, work
     server = faults(behaviour)
     server.serve(program)
     mnt = mount(f"url={server.url}", "wait=2")
-    mnt.permit("unreachable|refused '")
+    mnt.permit("unavailable|refused '")
     assert read_all(names(mnt, program.id, "debuginfo")) == [stripped.read_bytes()] * 2
     assert read(mnt.link(program.id) / "debug") == stripped.read_bytes()
     assert server.count() > 0

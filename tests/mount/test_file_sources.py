@@ -104,7 +104,7 @@ def test_lower_store_without_ids_is_reported(mount, workdir):
     mnt.expect("no '.build-id' in the lower store .* - name a directory that has one")
 
 
-def test_missing_tree_is_unreachable_until_mounted(mount, workdir):
+def test_missing_tree_is_unavailable_until_mounted(mount, workdir):
     """A tree that is not mounted proves no absence; once mounted, its files are found."""
     program = programs.small(workdir / "app")
     mnt = mount(f"url=file://{workdir}/later")
@@ -243,7 +243,7 @@ def test_slow_file_does_not_delay_others(mount, faults, workdir):
         reader.join()
         server.release()
     (tree,) = front.status()["servers"]
-    assert (tree["breaker"], tree["unreachable"], tree["found"]) == ("closed", 1, found), tree
+    assert (tree["breaker"], tree["unavailable"], tree["found"]) == ("closed", 1, found), tree
 
 
 def test_mount_as_its_own_server_is_ignored(mount, faults, workdir, env):

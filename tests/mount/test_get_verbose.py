@@ -73,7 +73,7 @@ def test_verbose_get_shows_errors_and_sources(mount, faults, workdir, program, e
     mnt = mount(*(f"url={server.url}" for server in servers), at=store)
     mnt.expect("HTTP 503")
     report = get(env, store, "-v", program.id, "elf", status=3).stderr
-    assert "HTTP 404" in report and re.search(r"unreachable after \d+ ms( in \d requests)?: HTTP 503", report), report
+    assert "HTTP 404" in report and re.search(r"unavailable after \d+ ms( in \d requests)?: HTTP 503", report), report
     servers[1].behave()
     assert read(mnt / "buildid" / program.id / "source/usr/src/a.c") == errno.ENOENT
     shown = [(answer["kind"], answer.get("name"), answer["text"]) for answer in answers(mnt, program.id)]

@@ -137,7 +137,7 @@ def test_failing_server_is_shown(mount, faults, store, env, program):
     first, second = status["servers"]
     assert first["breaker"] in ("closed", "open", "half-open") and first["failures_in_a_row"] > 0 and first["last_failure"], first
     # requests that the breaker refused did not reach the server
-    assert first["requests"] == first["unreachable"] < 4, first
+    assert first["requests"] == first["unavailable"] < 4, first
     assert (second["breaker"], second["failures_in_a_row"], second["found"]) == ("closed", 0, 1) and second["latency_ms"] >= 0
     assert second["preferred"] and not first.get("preferred"), status["servers"]
     assert 1 <= len(status["failures"]) <= 16

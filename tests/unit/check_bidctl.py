@@ -456,7 +456,7 @@ def case_doctor_names_a_url_that_is_no_debuginfod(env):
             row, = (row for row in env.rows("doctor", f"--url={url}{path}", status=None) if row["check"] == "server")
             assert row["state"] == state and row["reason"] == f"{url}{path}{reason}", row
         done = env.on_store("get", f"--url={url}/wrong", ID_FAR, status=ERROR)
-        assert "unreachable" in done.stderr and "HTTP 503: webapi error" in done.stderr, done
+        assert "unavailable" in done.stderr and "HTTP 503: webapi error" in done.stderr, done
     with http.server.HTTPServer(("127.0.0.1", 0), QuietHandler) as plain:
         threading.Thread(target=plain.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{plain.server_port}"

@@ -190,7 +190,7 @@ def case_get_failure_has_a_line_per_server(env):
         done = env.on_store("get", f"--url={no}", ID_FAR, status=REFUSED)
         assert done.stderr.count("\n") == 2 and f"server '{no}" in done.stderr and "absent" in done.stderr, done.stderr
         done = env.on_store("get", f"--url={no}", "--url=http://127.0.0.1:1", ID_FAR, status=ERROR)
-        assert done.stderr.count("\n") == 3 and "unreachable" in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 3 and "unavailable" in done.stderr, done.stderr
         assert "not every server answered" in done.stderr, done.stderr
         failed = env.row("get", f"--url={no}", f"--url={wrong}", ID_NOT_STORED, "elf", status=REFUSED)
         assert [answer["state"] for answer in failed["servers"]] == ["absent", "rejected"], failed

@@ -85,7 +85,7 @@ def case_verbose_get_counts_requests(env):
     env.on_store("remove", ID_NOT_STORED)
     with server(env, "reset:1000") as url:
         done = env.run("-s", env.store, "get", ID_NOT_STORED, "elf", f"--url={url}", status=ERROR)
-        assert re.search(r"unreachable in \d requests: ", done.stderr), done.stderr
+        assert re.search(r"unavailable in \d requests: ", done.stderr), done.stderr
     # a refused connection without any earlier response is not a restarting server
     out = env.run("-s", env.store, "--json", "get", ID_NOT_STORED, "elf", "--url=http://127.0.0.1:1", status=ERROR).stdout
     (answer,) = servers(out)
@@ -119,7 +119,7 @@ def case_verbose_get_names_each_failure(env):
     with server(env) as url:
         out, _ = get(env, "--json", ID_FAR, "elf", f"--url={url}", "--url=http://127.0.0.1:1", status=ERROR)
         absent, dead = sorted(servers(out), key=lambda answer: answer["server"] != url)
-        assert absent["url"].startswith(url) and absent["state"] == "absent" and dead["state"] == "unreachable", out
+        assert absent["url"].startswith(url) and absent["state"] == "absent" and dead["state"] == "unavailable", out
 
 
 def case_verbose_get_prints_progress_to_a_pipe(env):

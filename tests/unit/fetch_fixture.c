@@ -352,7 +352,7 @@ void assert_refused(struct bid_server *server)
 	struct capture capture;
 
 	ask(server, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(strncmp(capture.text, "breaker open until ", 19), 0);
 }
 

@@ -237,7 +237,7 @@ static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 	large = fixture_memory(fixture, "large");
 	other = fixture_memory(fixture, "other");
 	memory_server_set_default(large, BID_OUTCOME_TOO_LARGE);
-	memory_server_set_default(other, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(other, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &request, NULL), -EFBIG);
 	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
@@ -286,7 +286,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 
 	/* an error elsewhere does not hide it */
 	held->body = NULL;
-	memory_server_set_default(memory, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(memory, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &other, NULL), -EFBIG);
 	assert_int_equal(memory_server_requests(memory), requests + 1);
 }

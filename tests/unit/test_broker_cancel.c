@@ -207,7 +207,7 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
-	held->outcome = BID_OUTCOME_UNREACHABLE;
+	held->outcome = BID_OUTCOME_UNAVAILABLE;
 	for (int i = 0; i < N; i++) {
 		struct caller caller;
 		int error;
@@ -270,7 +270,7 @@ static void test_free_at_the_end_answers_once(void **state)
 		fixture_broker(fixture, &patient);
 		fixture_memory(fixture, "empty");
 		held = fixture_held(fixture, "held");
-		held->outcome = BID_OUTCOME_UNREACHABLE;
+		held->outcome = BID_OUTCOME_UNAVAILABLE;
 		for (uint8_t i = 0; i < 8; i++) {
 			struct bid_request request = elf_of(0x20 + i);
 

@@ -338,7 +338,7 @@ static void test_absence_waits_for_the_silent_server(void **state)
 	assert_int_equal(call_wait(call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
 
-	first->outcome = BID_OUTCOME_UNREACHABLE;
+	first->outcome = BID_OUTCOME_UNAVAILABLE;
 	assert_int_equal(fetch(fixture, &other, NULL), -EHOSTUNREACH);
 	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
 }
@@ -367,7 +367,7 @@ static void test_last_of_many_servers_delivers(void **state)
 /* Many races that end in every order, some of them with callers who give up. */
 static void test_many_races_answer_once(void **state)
 {
-	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNREACHABLE };
+	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_UNAVAILABLE };
 	struct fixture *fixture = *state;
 	struct held_server *held[3];
 	struct bid_server *memory;

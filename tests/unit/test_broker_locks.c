@@ -213,7 +213,7 @@ static void test_second_process_requests_after_failed_first(void **state)
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
 	fixtures->held[ONE]->body = NULL;
-	fixtures->held[ONE]->outcome = BID_OUTCOME_UNREACHABLE;
+	fixtures->held[ONE]->outcome = BID_OUTCOME_UNAVAILABLE;
 	first = first_asks(fixtures, &request, HOLD_HEAD);
 	second = call_for(fixtures->fixture[OTHER], &request);
 	wait_for_awaiting(fixtures->fixture[OTHER]);

@@ -57,7 +57,7 @@ static void test_running_request_continues_offline(void **state)
 	first = fixture_held(fixture, "first");
 	second = fixture_held(fixture, "second");
 	held_elf(second, 0xa);
-	first->outcome = BID_OUTCOME_UNREACHABLE;
+	first->outcome = BID_OUTCOME_UNAVAILABLE;
 	first->text = "HTTP 503";
 	held_hold(first, HOLD_HEAD);
 	call = call_for(fixture, &request);

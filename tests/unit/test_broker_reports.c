@@ -22,7 +22,7 @@ static int see(void *user, const struct bid_report *failure, unsigned again_s)
 /* Let @server fail with @text. */
 static void set_failure(struct held_server *server, const char *text)
 {
-	server->outcome = BID_OUTCOME_UNREACHABLE;
+	server->outcome = BID_OUTCOME_UNAVAILABLE;
 	server->text = text;
 }
 

@@ -92,7 +92,7 @@ static void test_outage_starts_no_container(void **state)
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
-	memory_server_set_default(server, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
 	assert_int_equal(memory_server_requests(server), 1);
 	bid_request_release(&section);
@@ -106,7 +106,7 @@ static void test_dead_server_keeps_the_containers(void **state)
 	struct bid_server *alive;
 
 	fixture_broker(fixture, &patient);
-	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNAVAILABLE);
 	alive = fixture_memory(fixture, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		uint8_t byte = (uint8_t)(0xa + i);
@@ -129,7 +129,7 @@ static void test_unknown_section_is_not_absent(void **state)
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNAVAILABLE);
 	fixture_memory(fixture, "alive");
 	assert_int_equal(fetch(fixture, &section, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 6);
@@ -150,7 +150,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	other = fixture_memory(fixture, "other");
 	call = call_for(fixture, &section);
 	held_wait(large, 1);
-	memory_server_set_default(other, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(other, BID_OUTCOME_UNAVAILABLE);
 	pthread_mutex_lock(&large->lock);
 	large->outcome = BID_OUTCOME_TOO_LARGE;
 	pthread_mutex_unlock(&large->lock);

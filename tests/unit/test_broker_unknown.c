@@ -105,7 +105,7 @@ static void test_absence_is_cached_per_server(void **state)
 	fixture_broker(fixture, &patient);
 	has_not = fixture_memory(fixture, "has not");
 	down = fixture_memory(fixture, "down");
-	memory_server_set_default(down, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(down, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the result expires */
 	assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
@@ -199,9 +199,9 @@ static void test_section_absence_is_not_cached(void **state)
 	bid_subpath_unref(name);
 }
 
-static void test_unreachable_is_not_cached(void **state)
+static void test_unavailable_is_not_cached(void **state)
 {
-	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNREACHABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
+	static const enum bid_outcome outcomes[] = { BID_OUTCOME_UNAVAILABLE, BID_OUTCOME_REFUSED, BID_OUTCOME_CANCELLED,
 						     BID_OUTCOME_FAILED, BID_OUTCOME_NONE };
 	struct fixture *fixture = *state;
 	struct bid_server *bad;
@@ -237,12 +237,12 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
-	memory_server_set_default(server, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
 		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 1);
-		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNAVAILABLE);
 	}
 	requests = memory_server_requests(server);
 	assert_in_range(requests, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
@@ -272,7 +272,7 @@ static void test_server_that_cannot_start_is_unknown(void **state)
 	held->start_error = -ENOBUFS;
 	put_elf(second, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &request, &call), 0);
-	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNAVAILABLE);
 	assert_string_equal(call->texts[0], strerror(ENOBUFS));
 	assert_int_equal(fetch(fixture, &other, NULL), -EHOSTUNREACH);
 	assert_int_equal(find(fixture, &other, NULL), -EINPROGRESS);
@@ -454,7 +454,7 @@ static void test_each_failure_is_logged_once(void **state)
 	fixture_broker(fixture, &patient);
 	down = fixture_memory(fixture, "down");
 	lying = fixture_memory(fixture, "lying");
-	memory_server_set_default(down, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(down, BID_OUTCOME_UNAVAILABLE);
 	put_elf(lying, 0x1, 0xa);
 	put_elf(lying, 0x2, 0xa);
 	put_elf(lying, 0xa, 0xa);
@@ -470,14 +470,14 @@ static void test_each_failure_is_logged_once(void **state)
 	bid_log_init("test", BID_LOG_ERROR);
 
 	assert_int_equal(bid_read_file(file, 1 << 20, &log, &len), 0);
-	assert_lines(log, "warning: unreachable, unreachable: 'down'", 1);
+	assert_lines(log, "warning: unavailable, unavailable: 'down'", 1);
 	assert_lines(log, "refused '", 2);
 	assert_lines(log, "refused '0101010101010101010101010101010101010101/elf' from lying", 1);
 	assert_lines(log, "bytes from lying: '0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a/elf'", 1);
 	assert_lines(log, "\n", 4);
 
 	assert_int_equal(bid_broker_server_stats(fixture->broker, 0, &stats), 0);
-	assert_int_equal(stats.outcomes[BID_OUTCOME_UNREACHABLE], 11);
+	assert_int_equal(stats.outcomes[BID_OUTCOME_UNAVAILABLE], 11);
 }
 
 int main(void)
@@ -488,7 +488,7 @@ int main(void)
 		fixture_test(test_absence_is_cached_per_server),
 		fixture_test(test_unsupported_is_not_cached_as_absence),
 		fixture_test(test_section_absence_is_not_cached),
-		fixture_test(test_unreachable_is_not_cached),
+		fixture_test(test_unavailable_is_not_cached),
 		fixture_test(test_unknown_result_is_kept_for_its_ttl),
 		fixture_test(test_server_that_cannot_start_is_unknown),
 		fixture_test(test_local_error_ends_the_download),

@@ -408,7 +408,7 @@ static void hedge_now(struct fixture *fixture)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_request_loop_ends_as_unreachable(void **state)
+static void test_request_loop_ends_as_unavailable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .detect_loops = true };
 	struct fixture *fixture = *state;
@@ -467,7 +467,7 @@ int main(void)
 		fixture_test(test_progress_counts_bytes),
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
-		fixture_test(test_request_loop_ends_as_unreachable),
+		fixture_test(test_request_loop_ends_as_unavailable),
 		fixture_test(test_request_loop_delivers_its_own_file),
 	};
 

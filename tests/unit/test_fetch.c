@@ -142,7 +142,7 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "redirect:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		/* as curl(1) has it */
 		{ "redirect:/plain{path}%23a%20b%C3%A9", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
-		{ "redirect:/a%20b{path}", BID_OUTCOME_UNREACHABLE, "HTTP 503: webapi error", 4, 0, false },
+		{ "redirect:/a%20b{path}", BID_OUTCOME_UNAVAILABLE, "HTTP 503: webapi error", 4, 0, false },
 		{ "redirect-page:20000000:/plain{path}", BID_OUTCOME_FOUND, "HTTP 200", 2, 1, true },
 		{ "redirect-chain:5", BID_OUTCOME_FOUND, "HTTP 200", 6, 1, true },
 		/* a size that contradicts a complete body of known length: an ELF file shows whether it is complete */
@@ -162,14 +162,14 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "error:401", BID_OUTCOME_REFUSED, "HTTP 401", 1, 0, false },
 		{ "error:403", BID_OUTCOME_REFUSED, "HTTP 403", 1, 0, false },
 		{ "error:407", BID_OUTCOME_REFUSED, "HTTP 407", 1, 0, false },
-		{ "error:500", BID_OUTCOME_UNREACHABLE, "HTTP 500: trouble on purpose", 2, 0, false },
-		{ "error:502", BID_OUTCOME_UNREACHABLE, "HTTP 502", 2, 0, false },
-		{ "error:503", BID_OUTCOME_UNREACHABLE, "HTTP 503", 2, 0, false },
-		{ "error:522", BID_OUTCOME_UNREACHABLE, "HTTP 522", 2, 0, false },
-		{ "error:429", BID_OUTCOME_UNREACHABLE, "HTTP 429", 2, 0, false },
-		{ "error:503:120", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose (Retry-After: 120 s)", 1, 0, false },
-		{ "error:503:junk", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
-		{ "error:503:-1", BID_OUTCOME_UNREACHABLE, "HTTP 503: trouble on purpose", 2, 0, false },
+		{ "error:500", BID_OUTCOME_UNAVAILABLE, "HTTP 500: trouble on purpose", 2, 0, false },
+		{ "error:502", BID_OUTCOME_UNAVAILABLE, "HTTP 502", 2, 0, false },
+		{ "error:503", BID_OUTCOME_UNAVAILABLE, "HTTP 503", 2, 0, false },
+		{ "error:522", BID_OUTCOME_UNAVAILABLE, "HTTP 522", 2, 0, false },
+		{ "error:429", BID_OUTCOME_UNAVAILABLE, "HTTP 429", 2, 0, false },
+		{ "error:503:120", BID_OUTCOME_UNAVAILABLE, "HTTP 503: trouble on purpose (Retry-After: 120 s)", 1, 0, false },
+		{ "error:503:junk", BID_OUTCOME_UNAVAILABLE, "HTTP 503: trouble on purpose", 2, 0, false },
+		{ "error:503:-1", BID_OUTCOME_UNAVAILABLE, "HTTP 503: trouble on purpose", 2, 0, false },
 		{ "encoded", BID_OUTCOME_REFUSED, "came in an encoding that cannot be decoded: ", 1, 1, false },
 		{ "gzip-members", BID_OUTCOME_REFUSED, "came in an encoding that libcurl does not decode", 1, 1, false },
 		{ "redirect:file:///etc/passwd", BID_OUTCOME_REFUSED, "redirected to a place that bidfs does not follow", 1, 0,
@@ -182,19 +182,19 @@ static void test_each_misbehaviour_has_its_outcome(void **state)
 		{ "long-header:200000", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 0, false },
 		{ "endless-trailers", BID_OUTCOME_REFUSED, "header above 65536 bytes", 1, 1, true },
 		{ "garbage", BID_OUTCOME_REFUSED, "does not speak HTTP", 1, 0, false },
-		{ "truncate:5000", BID_OUTCOME_UNREACHABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
-		{ "truncate:0", BID_OUTCOME_UNREACHABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
-		{ "truncate:99999", BID_OUTCOME_UNREACHABLE, "cut short: 99999 of 100000 bytes", 2, 2, false },
-		{ "truncate-noclen:5000", BID_OUTCOME_UNREACHABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
-		{ "truncate-noclen:0", BID_OUTCOME_UNREACHABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
-		{ "truncate-chunked:5000", BID_OUTCOME_UNREACHABLE, "cut short: 5000 bytes", 2, 2, false },
-		{ "big-length", BID_OUTCOME_UNREACHABLE, "cut short: 100000 of 1099511627776 bytes", 2, 2, true },
-		{ "bad-size-no-length", BID_OUTCOME_UNREACHABLE, "cut short: 100000 of 100001 bytes", 2, 2, true },
-		{ "bad-size-no-length:99999", BID_OUTCOME_UNREACHABLE, "more than the announced 99999 bytes", 2, 2, false },
-		{ "reset:5000", BID_OUTCOME_UNREACHABLE, "broke off after 5000 of 100000 bytes: Connection reset", 2, 2, false },
-		{ "reset-headers", BID_OUTCOME_UNREACHABLE, "broke off without a response: Connection reset", 2, 0, false },
-		{ "hang-up", BID_OUTCOME_UNREACHABLE, "broke off without a response", 2, 0, false },
-		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNREACHABLE,
+		{ "truncate:5000", BID_OUTCOME_UNAVAILABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
+		{ "truncate:0", BID_OUTCOME_UNAVAILABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
+		{ "truncate:99999", BID_OUTCOME_UNAVAILABLE, "cut short: 99999 of 100000 bytes", 2, 2, false },
+		{ "truncate-noclen:5000", BID_OUTCOME_UNAVAILABLE, "cut short: 5000 of 100000 bytes", 2, 2, false },
+		{ "truncate-noclen:0", BID_OUTCOME_UNAVAILABLE, "cut short: 0 of 100000 bytes", 2, 2, false },
+		{ "truncate-chunked:5000", BID_OUTCOME_UNAVAILABLE, "cut short: 5000 bytes", 2, 2, false },
+		{ "big-length", BID_OUTCOME_UNAVAILABLE, "cut short: 100000 of 1099511627776 bytes", 2, 2, true },
+		{ "bad-size-no-length", BID_OUTCOME_UNAVAILABLE, "cut short: 100000 of 100001 bytes", 2, 2, true },
+		{ "bad-size-no-length:99999", BID_OUTCOME_UNAVAILABLE, "more than the announced 99999 bytes", 2, 2, false },
+		{ "reset:5000", BID_OUTCOME_UNAVAILABLE, "broke off after 5000 of 100000 bytes: Connection reset", 2, 2, false },
+		{ "reset-headers", BID_OUTCOME_UNAVAILABLE, "broke off without a response: Connection reset", 2, 0, false },
+		{ "hang-up", BID_OUTCOME_UNAVAILABLE, "broke off without a response", 2, 0, false },
+		{ "redirect:http://127.0.0.1:1{path}", BID_OUTCOME_UNAVAILABLE,
 		  "could not connect to 127.0.0.1:1: Connection refused", 2, 0, false },
 	};
 
@@ -209,12 +209,12 @@ static void test_time_limits_end_requests(void **state)
 		struct reaction reaction;
 		unsigned first_byte_ms, stall_ms;
 	} cases[] = {
-		{ { "stall:5000", BID_OUTCOME_UNREACHABLE, "stalled after 5000 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
-		{ { "stall:0", BID_OUTCOME_UNREACHABLE, "stalled after 0 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
-		{ { "stall-headers", BID_OUTCOME_UNREACHABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
-		{ { "slow-headers:0.05", BID_OUTCOME_UNREACHABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
+		{ { "stall:5000", BID_OUTCOME_UNAVAILABLE, "stalled after 5000 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
+		{ { "stall:0", BID_OUTCOME_UNAVAILABLE, "stalled after 0 of 100000 bytes", 2, 2, false }, CALM_MS, 1000 },
+		{ { "stall-headers", BID_OUTCOME_UNAVAILABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
+		{ { "slow-headers:0.05", BID_OUTCOME_UNAVAILABLE, "no response within 1.5 s", 1, 0, false }, 1500, CALM_MS },
 		/* a byte every 50 ms is no stall, but 30 hours for this file */
-		{ { "slow:20", BID_OUTCOME_UNREACHABLE, "too slow: ", 1, 1, false }, 1500, CALM_MS },
+		{ { "slow:20", BID_OUTCOME_UNAVAILABLE, "too slow: ", 1, 1, false }, 1500, CALM_MS },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -247,7 +247,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	if (capture.outcome != outcome || strcmp(capture.text, text) != 0)
 		fail_msg("%s for %s: %s, \"%s\"", behaviour, name, bid_outcome_name(capture.outcome), capture.text);
 	assert_true(outcome != BID_OUTCOME_REJECTED || capture.heads == 0);
-	assert_true(outcome == BID_OUTCOME_FOUND || capture.received == 0 || outcome == BID_OUTCOME_UNREACHABLE);
+	assert_true(outcome == BID_OUTCOME_FOUND || capture.received == 0 || outcome == BID_OUTCOME_UNAVAILABLE);
 	tear_down(&setting);
 	bid_subpath_unref(subpath);
 }
@@ -263,8 +263,8 @@ static void test_truncated_text_is_detected(void **state)
 		{ "ok", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "chunked", BID_OUTCOME_FOUND, "HTTP 200" },
 		{ "no-length", BID_OUTCOME_FOUND, "HTTP 200" },
-		{ "truncate-bare:5000", BID_OUTCOME_UNREACHABLE, "5000 bytes, which may be incomplete" },
-		{ "truncate-bare:100000", BID_OUTCOME_UNREACHABLE, "100000 bytes, which may be incomplete" },
+		{ "truncate-bare:5000", BID_OUTCOME_UNAVAILABLE, "5000 bytes, which may be incomplete" },
+		{ "truncate-bare:100000", BID_OUTCOME_UNAVAILABLE, "100000 bytes, which may be incomplete" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ask_for_part(cases[i].behaviour, BID_KIND_SECTION, ".text", cases[i].outcome, cases[i].text);

@@ -51,7 +51,7 @@ static void test_outage_costs_one_request(void **state)
 
 	control("POST", "/release");
 	await_done(&first);
-	assert_int_equal(first.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(first.outcome, BID_OUTCOME_UNAVAILABLE);
 	behave("ok");
 	ask_until_admitted(setting.server, &capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
@@ -122,7 +122,7 @@ static void test_unreachable_server_opens_the_breaker(void **state)
 		assert_int_equal(bid_fetch_new(&config, &setting.fetch), 0);
 		assert_int_equal(bid_fetch_server_new(setting.fetch, url, &setting.server), 0);
 		ask(setting.server, ID, &capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 		if (strncmp(capture.text, "breaker", 7) == 0)
 			fail_msg("%s: \"%s\"", url, capture.text);
 		for (int n = 0; n < 20; n++)
@@ -149,7 +149,7 @@ static void test_requests_during_the_trial_are_refused(void **state)
 	await_requests(1);
 	assert_int_equal(health_of(setting.server).breaker, BID_BREAKER_HALF_OPEN);
 	ask(setting.server, OTHER_ID, &other);
-	assert_int_equal(other.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(other.outcome, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(strncmp(other.text, "breaker open, and the trial on its way: ", 40), 0);
 	assert_int_equal(requests(), 1);
 	control("POST", "/release");
@@ -307,7 +307,7 @@ static void test_one_broken_file_keeps_the_breaker_closed(void **state)
 	control("POST", "?behaviour=reset:5000&id=" OTHER_ID);
 	for (int i = 0; i < 12; i++) {
 		ask(setting.server, OTHER_ID, &capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 		assert_int_equal(health_of(setting.server).failures, 1 + i % 2);
 		if (i % 2 == 0)
 			continue;
@@ -343,7 +343,7 @@ static void test_many_broken_connections_open_the_breaker(void **state)
 		}
 		for (size_t n = 0; n < N; n++) {
 			await_done(&captures[n]);
-			if (captures[n].outcome != (passes ? BID_OUTCOME_FOUND : BID_OUTCOME_UNREACHABLE))
+			if (captures[n].outcome != (passes ? BID_OUTCOME_FOUND : BID_OUTCOME_UNAVAILABLE))
 				fail_msg("%s: %zu: \"%s\"", broken[i / 2], n, captures[n].text);
 		}
 		/* the requests that follow the first failures have their retries as well */
@@ -457,7 +457,7 @@ static void test_dead_redirect_target_keeps_the_breaker_closed(void **state)
 	set_up(&setting, &calm);
 	behave("redirect:http://127.0.0.1:1{path}*1");
 	ask(setting.server, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 	setting.server->ops->health(setting.server, &health);
 	assert_int_equal(health.breaker, BID_BREAKER_CLOSED);
 	ask(setting.server, OTHER_ID, &capture);

@@ -109,7 +109,7 @@ static void ask_port(const struct bid_fetch_config *config, uint16_t port, struc
 	bid_fetch_free(fetch);
 }
 
-static void test_refused_connection_is_unreachable(void **state)
+static void test_refused_connection_is_unavailable(void **state)
 {
 	struct capture capture;
 	uint16_t port;
@@ -117,7 +117,7 @@ static void test_refused_connection_is_unreachable(void **state)
 	char text[64];
 
 	ask_port(&calm, port, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 	snprintf(text, sizeof(text), "could not connect to 127.0.0.1:%u: Connection refused", port);
 	assert_string_equal(capture.text, text);
 }
@@ -159,7 +159,7 @@ static void test_unanswered_connect_costs_one_limit(void **state)
 	config.retries = 2;
 	began = now();
 	ask_port(&config, port, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(strncmp(capture.text, "could not connect", 17), 0);
 	assert_true(capture.done_at - began >= 0.4);
 	assert_int_equal(capture.requests, 1);
@@ -243,7 +243,7 @@ static void test_untrusted_certificate_is_refused(void **state)
 	assert_int_equal(bid_fetch_new(&config, &fetch), 0);
 	assert_int_equal(bid_fetch_server_new(fetch, url, &server), 0);
 	ask(server, ID, &capture);
-	assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 	if (strncmp(capture.text, "no secure connection: ", 22) != 0 || capture.requests != 1)
 		fail_msg("%u requests: %s", capture.requests, capture.text);
 	server->ops->free(server);
@@ -256,7 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_probe_opens_a_new_connection),	   cmocka_unit_test(test_misses_reuse_connections),
-		cmocka_unit_test(test_retry_opens_a_new_connection),	   cmocka_unit_test(test_refused_connection_is_unreachable),
+		cmocka_unit_test(test_retry_opens_a_new_connection),	   cmocka_unit_test(test_refused_connection_is_unavailable),
 		cmocka_unit_test(test_unanswered_connect_costs_one_limit), cmocka_unit_test(test_sockets_are_closed_on_exec),
 		cmocka_unit_test(test_untrusted_certificate_is_refused),
 	};

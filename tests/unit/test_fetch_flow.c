@@ -49,7 +49,7 @@ static void test_servers_have_slots_of_their_own(void **state)
 	assert_false(is_done(&silent));
 	control("POST", "/release");
 	await_done(&silent);
-	assert_int_equal(silent.outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(silent.outcome, BID_OUTCOME_UNAVAILABLE);
 	other->ops->free(other);
 	tear_down(&setting);
 }

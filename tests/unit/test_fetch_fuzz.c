@@ -327,7 +327,7 @@ static void test_malformed_responses_end_in_time(void **state)
 			print_message("%6u %s\n", counts[outcome], bid_outcome_name((enum bid_outcome)outcome));
 	/* a mix: wilder responses would be rejected early */
 	assert_true(n < RESPONSES || (counts[BID_OUTCOME_FOUND] > n / 100 && counts[BID_OUTCOME_ABSENT] > n / 100));
-	assert_true(n < RESPONSES || (counts[BID_OUTCOME_REFUSED] > n / 100 && counts[BID_OUTCOME_UNREACHABLE] > n / 100));
+	assert_true(n < RESPONSES || (counts[BID_OUTCOME_REFUSED] > n / 100 && counts[BID_OUTCOME_UNAVAILABLE] > n / 100));
 }
 
 int main(void)

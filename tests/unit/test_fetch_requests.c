@@ -241,7 +241,7 @@ static void test_max_time_ends_the_download(void **state)
 		set_up(&setting, &config);
 		behave(behaviours[i]);
 		ask(setting.server, ID, &capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 		if (i != 1)
 			assert_string_equal(capture.text, "not done within 0.4 s");
 		assert_true(now() - began < 15);
@@ -268,7 +268,7 @@ static void test_proxy_gets_the_request(void **state)
 		assert_int_equal(bid_fetch_new(&config, &fetch), 0);
 		assert_int_equal(bid_fetch_server_new(fetch, "http://debuginfod.invalid", &server), 0);
 		ask(server, ID, &capture);
-		assert_int_equal(capture.outcome, avoided ? BID_OUTCOME_UNREACHABLE : BID_OUTCOME_FOUND);
+		assert_int_equal(capture.outcome, avoided ? BID_OUTCOME_UNAVAILABLE : BID_OUTCOME_FOUND);
 		assert_int_equal(requests(), avoided ? 0 : 1);
 		server->ops->free(server);
 		bid_fetch_free(fetch);
@@ -305,7 +305,7 @@ static void test_connection_that_fails_names_the_address_of_the_proxy(void **sta
 		assert_int_equal(bid_fetch_new(&calm, &fetch), 0);
 		assert_int_equal(bid_fetch_server_new(fetch, cases[i].server, &server), 0);
 		ask(server, ID, &capture);
-		assert_int_equal(capture.outcome, BID_OUTCOME_UNREACHABLE);
+		assert_int_equal(capture.outcome, BID_OUTCOME_UNAVAILABLE);
 		if (strncmp(capture.text, cases[i].text, strlen(cases[i].text)) != 0 || strstr(capture.text, "mallory"))
 			fail_msg("%zu: %s", i, capture.text);
 		server->ops->free(server);

@@ -148,7 +148,7 @@ static void test_servers_and_sections_are_found(void **state)
 		enum bid_outcome outcome;
 	} cases[] = {
 		{ BID_KIND_SOURCE, "/usr/src/a b.c", BID_OUTCOME_FOUND }, { BID_KIND_SOURCE, "/usr/src/b.c", BID_OUTCOME_ABSENT },
-		{ BID_KIND_SOURCE, "/usr/src", BID_OUTCOME_UNREACHABLE }, { BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND },
+		{ BID_KIND_SOURCE, "/usr/src", BID_OUTCOME_UNAVAILABLE }, { BID_KIND_SECTION, ".text", BID_OUTCOME_FOUND },
 		{ BID_KIND_SECTION, ".data", BID_OUTCOME_ABSENT },
 	};
 	struct setting setting;
@@ -184,8 +184,8 @@ static void test_missing_tree_is_not_absence(void **state)
 	} cases[] = {
 		{ "tree", "aa" ABSENT_ID, BID_OUTCOME_ABSENT, "no such file" },
 		{ "tree", "aa", BID_OUTCOME_ABSENT, "no such file" },
-		{ "none", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
-		{ "tree/usr", ID, BID_OUTCOME_UNREACHABLE, "not a tree of files by build-id, or not mounted" },
+		{ "none", ID, BID_OUTCOME_UNAVAILABLE, "not a tree of files by build-id, or not mounted" },
+		{ "tree/usr", ID, BID_OUTCOME_UNAVAILABLE, "not a tree of files by build-id, or not mounted" },
 		/* a link out of the tree */
 		{ "tree", ABSENT_ID, BID_OUTCOME_REFUSED, "a link leads out of the tree" },
 	};

@@ -45,12 +45,12 @@ static void test_last_response_of_each_source_is_kept(void **state)
 	fixture_broker(fixture, &patient);
 	fixture_memory(fixture, "first");
 	second = fixture_memory(fixture, "second");
-	memory_server_set_default(second, BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(second, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);
 	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
-	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_UNREACHABLE);
+	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(told.again_s[0], 0);
 	assert_string_equal(told.answers[1].server, "first");
 	assert_in_range(told.again_s[1], 80, 90);
@@ -92,7 +92,7 @@ static void test_oldest_response_is_dropped(void **state)
 	struct bid_request one = elf_of(0xa), server = request_of(0xb, BID_KIND_SOURCE);
 
 	fixture_broker(fixture, &patient);
-	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNREACHABLE);
+	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
 	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
 		struct bid_subpath *subpath;
