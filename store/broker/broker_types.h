@@ -99,15 +99,6 @@ struct bid_commit_worker {
 
 #define BID_COMMIT_WORKERS 4
 
-/*
- * Ring of the last reports, for attributes, info, status and messages. A report is counted by reference: one of its download, one
- * of the ring, one of each reader without the lock.
- */
-struct bid_recent_responses {
-	struct bid_report *ring[BID_RESPONSES_MAX];
-	size_t n; /* number of all reports ever added */
-};
-
 struct bid_broker {
 	struct bid_store *store; /* not owned */
 	struct bid_broker_config config;
@@ -131,7 +122,12 @@ struct bid_broker {
 	struct bid_jobs jobs;
 	size_t n_dependents; /* downloads that wait for another one */
 	struct bid_timers timers; /* timers of downloads; the timer thread calls expire() under the lock */
-	struct bid_recent_responses responses;
+	/*
+	 * Ring of the last reports, for attributes, info, status and messages. A report is counted by reference: one of its
+	 * download, one of the ring, one of each reader without the lock.
+	 */
+	struct bid_report *responses[BID_RESPONSES_MAX];
+	size_t n_responses; /* number of all reports ever added */
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */
 	bool ending; /* bid_broker_free() runs: nothing new begins */
@@ -175,8 +171,8 @@ static inline const char *bid_text_copy(const char *text)
 	return text ? strdup(text) : NULL;
 }
 
-/* Under the lock. */
-void bid_recent_responses_release(struct bid_recent_responses *responses);
+/* Free the ring, after the threads. */
+void bid_broker_drop_responses(struct bid_broker *broker);
 
 /* Under the lock. */
 void bid_report_unref(struct bid_report *report);

@@ -26,18 +26,18 @@ void bid_report_unref(struct bid_report *report)
 }
 
 /* Returns the @age-th last report, or NULL. */
-static struct bid_report *last(const struct bid_recent_responses *responses, size_t age)
+static struct bid_report *last(const struct bid_broker *broker, size_t age)
 {
-	bool is_there = age < responses->n && age < BID_RESPONSES_MAX;
+	bool is_there = age < broker->n_responses && age < BID_RESPONSES_MAX;
 
-	return is_there ? responses->ring[(responses->n - 1 - age) % BID_RESPONSES_MAX] : NULL;
+	return is_there ? broker->responses[(broker->n_responses - 1 - age) % BID_RESPONSES_MAX] : NULL;
 }
 
-void bid_recent_responses_release(struct bid_recent_responses *responses)
+void bid_broker_drop_responses(struct bid_broker *broker)
 {
 	struct bid_report *report;
 
-	for (size_t age = 0; (report = last(responses, age)); age++)
+	for (size_t age = 0; (report = last(broker, age)); age++)
 		bid_report_unref(report);
 }
 
@@ -78,13 +78,13 @@ static bool is_same_request(const struct bid_report *one, const struct bid_repor
  * Add @report with a reference, and count equal ones. Returns whether the log needs a message: true without an equal one lately.
  * Under the lock.
  */
-static bool keep_report(struct bid_recent_responses *responses, struct bid_report *report)
+static bool keep_report(struct bid_broker *broker, struct bid_report *report)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_report *other;
 	bool due;
 
-	for (size_t age = 0; (other = last(responses, age)); age++) {
+	for (size_t age = 0; (other = last(broker, age)); age++) {
 		if (!is_same_response(other, report))
 			continue;
 		report->count += other->count;
@@ -95,10 +95,10 @@ static bool keep_report(struct bid_recent_responses *responses, struct bid_repor
 	due = report->logged_ms == 0 || now - report->logged_ms >= QUIET_MS;
 	if (due)
 		report->logged_ms = now;
-	if (responses->n >= BID_RESPONSES_MAX)
-		bid_report_unref(last(responses, BID_RESPONSES_MAX - 1));
+	if (broker->n_responses >= BID_RESPONSES_MAX)
+		bid_report_unref(last(broker, BID_RESPONSES_MAX - 1));
 	report->refs++;
-	responses->ring[responses->n++ % BID_RESPONSES_MAX] = report;
+	broker->responses[broker->n_responses++ % BID_RESPONSES_MAX] = report;
 	return due;
 }
 
@@ -238,7 +238,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
 	if (report && outcome != BID_OUTCOME_CANCELLED)
-		due = keep_report(&broker->responses, report);
+		due = keep_report(broker, report);
 	add_report(download, report);
 	bid_attempt_count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
@@ -335,7 +335,7 @@ static size_t ref_all(struct bid_broker *broker, struct bid_report *ret_all[stat
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	while (n < BID_RESPONSES_MAX && (ret_all[n] = last(&broker->responses, n)))
+	while (n < BID_RESPONSES_MAX && (ret_all[n] = last(broker, n)))
 		ret_all[n++]->refs++;
 	pthread_mutex_unlock(&broker->lock);
 	return n;
