@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
+#include "synthetic.h"
 #include "vfs/export.h"
 
 /*
@@ -116,11 +118,27 @@ static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const str
 	return true;
 }
 
+/* The symbol table of a kernel, perhaps just derived, or none: answer with its modules. */
+static void finish_modules(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+{
+	struct bid_node node = { .type = BID_NODE_MODULES, .id = pending->artifact.id };
+	bid_auto_free char *text = NULL;
+	struct stat st;
+
+	if (error == 0)
+		error = bid_synthetic_make(bid_fs_of(req), &node, &text, &st);
+	if (error == 0)
+		bid_reply_node(req, &node, NULL);
+	else
+		finish_lookup(req, pending, error, file);
+}
+
 /* @dir is the directory of the name @child; NULL for "." and "..". */
 static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_artifact(child) };
+	struct bid_pending modules = { .artifact = { .id = child->id, .kind = BID_KIND_KALLSYMS } };
 	struct stat st;
 
 	if (bid_stat_unopened(fs, child, &st) == 0)
@@ -129,6 +147,8 @@ static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struc
 		return;
 	else if (child->type == BID_NODE_FILE)
 		bid_find_or_fetch(req, &pending, finish_lookup);
+	else if (child->type == BID_NODE_MODULES)
+		bid_find_or_fetch(req, &modules, finish_modules);
 	else if (child->type == BID_NODE_KCORE_FILE)
 		bid_reply_negative(req, BID_TTL_STORE);
 	else

@@ -186,10 +186,15 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
 	struct bid_fd *fd = NULL;
-	bid_auto_fd int own = probes && error == 0 ? fcntl(file->fd, F_DUPFD_CLOEXEC, 3) : -1;
+	bid_auto_fd int own = -1;
 	/* a file without a link is found by its path alone: the kernel repeats the LOOKUP */
 	int r = error == -ENOENT ? -ESTALE : error < 0 ? -bid_visible_error(fs, error) : 0;
 
+	/* definitions that were just derived: the writer gets a copy of the store */
+	if (r == 0 && probes && is_for_writing(&pending->fi))
+		r = bid_store_open_probes(fs->store, &pending->artifact.id, NULL, true, &own);
+	else if (r == 0 && probes)
+		own = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 	if (r == 0)
 		r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);
 	if (r < 0)
@@ -210,7 +215,7 @@ static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode
 	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 
 	/* those of a lower store or in memory: the writer gets a copy */
-	if (r == -ENOENT && bid_store_find(fs->store, artifact, &found) == 0)
+	if (r == -ENOENT && bid_store_look_up(fs->store, artifact, &found) == 0)
 		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)

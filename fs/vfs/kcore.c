@@ -76,15 +76,14 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 	return is_directory(tree, child->path) ? 0 : -ENOENT;
 }
 
-/* Has the kernel @id a symbol table to list modules from? 0, -ENOENT or -ENOMEM. */
-static int find_modules(const struct bid_tree *tree, const struct bid_id *id)
+/* Has the kernel @id a symbol table to list modules from, or may one be derived? 0 or -ENOENT. */
+static int find_table(const struct bid_tree *tree, const struct bid_id *id)
 {
-	char *text = NULL;
-	struct stat table;
-	int r = bid_store_modules(tree->store, id, &text, &table);
+	struct bid_file file = BID_FILE_NONE;
+	int r = bid_store_look_up(tree->store, &(struct bid_request){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
 
-	free(text);
-	return r == 0 || r == -ENOMEM ? r : -ENOENT;
+	bid_file_release(&file);
+	return r == 0 || r == -EAGAIN ? 0 : -ENOENT;
 }
 
 static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
@@ -104,7 +103,7 @@ static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy,
 		return -EINVAL;
 	if (strcmp(name, "modules") == 0) {
 		child->type = BID_NODE_MODULES;
-		return find_modules(tree, &copy->id);
+		return find_table(tree, &copy->id);
 	}
 	child->type = BID_NODE_FILE;
 	child->kind = BID_KIND_KALLSYMS;

@@ -65,7 +65,7 @@ def test_derived_kcore_copy_is_listed(mount, mode, workdir, store):
     assert not (mnt / "[kernel.kcore]" / UNKNOWN).exists()
     # a table that is refused names no modules
     os.truncate(store / "[kernel.kallsyms]" / ident / "kallsyms", 1 << 30)
-    tools.wait_until(lambda: "modules" not in os.listdir(top / timestamp), "the end of the modules")
+    tools.wait_until(lambda: not (top / timestamp / "modules").exists(), "the end of the modules")
     # only kernels have a table
     program = programs.small(workdir / "small")
     programs.into_store(store, program.id, program.path, program.path)
