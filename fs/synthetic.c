@@ -21,9 +21,7 @@ static const char readme[] =
 	"  M/buildid/ID/source/PATH  a source file of that build, as a server has it\n"
 	"  M/buildid/ID/section/NAME the bytes of one ELF section\n"
 	"  M/buildid/ID/info         all facts about this id, as JSON\n"
-	"  M/by-path/usr/bin/ls/ID   every build of /usr/bin/ls that the store knows\n"
-	"  M/.build-id               perf's view:        perf report --buildid-dir M\n"
-	"  M/usr/lib/debug           the debuggers' view: gdb -iex 'set debug-file-directory M/usr/lib/debug:/usr/lib/debug'\n"
+	"%s"
 	"  M/.bidfs/status, metrics  state and counters of this mount, as JSON and for Prometheus\n"
 	"\n"
 	"Listings show what is in the store. Any other id can be named all the same, and is fetched if a server has it:\n"
@@ -31,6 +29,14 @@ static const char readme[] =
 	"  cp M/buildid/ID/debuginfo somewhere\n"
 	"\n"
 	"If a file does not appear, 'bidctl get -v ID debuginfo' shows the response of each server. See mount.bidfs(8).\n";
+
+static const char whole_tree[] =
+	"  M/by-path/usr/bin/ls/ID   every build of /usr/bin/ls that the store knows\n"
+	"  M/.build-id               perf's view:        perf report --buildid-dir M\n"
+	"  M/usr/lib/debug           the debuggers' view: gdb -iex 'set debug-file-directory M/usr/lib/debug:/usr/lib/debug'\n";
+
+static const char debug_view[] =
+	"  M/.build-id               the debuggers' view: gdb -iex 'set debug-file-directory M:/usr/lib/debug'\n";
 
 /* Append a newline to @text, JSON, or pad it to a multiple of the block, which a terminal shows as one empty line. */
 static int end_json(const struct bid_fs *fs, char **text)
@@ -119,8 +125,7 @@ int bid_synthetic_make(const struct bid_fs *fs, const struct bid_node *node, cha
 		r = make_state(fs, node->type, &text, st);
 		break;
 	case BID_NODE_README:
-		text = strdup(readme);
-		r = text ? 0 : -ENOMEM;
+		r = asprintf(&text, readme, fs->options->debug_view ? debug_view : whole_tree) < 0 ? -ENOMEM : 0;
 		break;
 	default:
 		r = -ENOENT;

@@ -40,12 +40,16 @@ static const struct {
 
 #define BID_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Is bid_names_fixed[@i] a name in the directory @path? With @debug_view the root is BID_NAMES_DEBUG, and ".bidfs" is in it. */
+/*
+ * Is bid_names_fixed[@i] a name in the directory @path? With @debug_view the root is BID_NAMES_DEBUG, and has ".bidfs" and
+ * "buildid", too.
+ */
 static inline bool bid_names_is_in(size_t i, const char *path, bool debug_view)
 {
-	const char *parent = debug_view && bid_names_fixed[i].type == BID_NODE_META ? BID_NAMES_DEBUG : bid_names_fixed[i].parent;
+	enum bid_node_type type = bid_names_fixed[i].type;
 
-	return strcmp(parent, path) == 0;
+	return strcmp(debug_view && (type == BID_NODE_META || type == BID_NODE_IDS) ? BID_NAMES_DEBUG : bid_names_fixed[i].parent,
+		      path) == 0;
 }
 
 #endif

@@ -116,7 +116,9 @@ def test_view_on_its_lower_store_shows_both_stores_by_id(store, mountpoint, prog
     where.parent.mkdir(parents=True)
     shutil.copyfile(installed.path, where)
     tools.run(tools.MOUNT_BIDFS, "-o", f"view=debug,lower={mountpoint}", store, mountpoint, env=env)
-    assert sorted(os.listdir(mountpoint)) == [".bidfs", ".build-id"]
+    assert sorted(os.listdir(mountpoint)) == [".bidfs", ".build-id", "buildid"]
+    readme = (mountpoint / ".bidfs/README").read_text()
+    assert "M/.build-id " in readme and "by-path" not in readme and "usr/lib/debug/" not in readme
     assert where.read_bytes() == installed.path.read_bytes()
     assert (mountpoint / ".build-id" / program.id[:2] / program.id[2:]).read_bytes() == program.path.read_bytes()
     assert (mountpoint / ".build-id/..").stat().st_ino == mountpoint.stat().st_ino

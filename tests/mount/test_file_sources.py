@@ -81,14 +81,15 @@ def test_directory_in_a_lower_store_names_that_store(mount, workdir, packages, n
     assert read(mnt.artifact(packages[0].id, "debuginfo")) == packages[0].debug.read_bytes()
 
 
-def test_lower_store_that_fetches_is_refused(mount, workdir, env):
+@pytest.mark.parametrize("view", ["all", "debug"])
+def test_lower_store_that_fetches_is_refused(mount, workdir, env, view):
     """Lookups would wait for its servers, or for this very mount."""
     (workdir / "second").mkdir()
     (workdir / "m1").mkdir()
-    first = mount(f"url=file://{workdir}/m1")
+    first = mount(f"url=file://{workdir}/m1", f"view={view}")
     first.permit(f"file://{workdir}/m1")
     # a mount that downloads nothing is a store like others
-    local = mount(on=workdir / "second", at=workdir / "local")
+    local = mount(f"view={view}", on=workdir / "second", at=workdir / "local")
 
     def check(lower, status):
         return tools.run(tools.MOUNT_BIDFS, "-f", "-o", f"lower={lower}", workdir / "second", workdir / "m1", env=env,
