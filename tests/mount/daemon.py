@@ -102,13 +102,12 @@ def other_namespaces_with(path):
 
 def has_mount(process, path):
     """
-    Return whether the mount is in the namespace of the process. /proc/PID/mountinfo shows mounts below the process's root only;
-    enter the namespace to see all, with a longer path if the test itself runs in a chroot.
+    Return whether the mount is in the namespace of the process. /proc/PID/mountinfo shows mounts below the process's root only, and
+    /proc of another PID namespace does not show who enters: read our /proc from the namespace's root. A path is longer there if the
+    test itself runs in a chroot.
     """
-    entered = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "cat", "/proc/self/mountinfo"], stdin=subprocess.DEVNULL,
-                             capture_output=True, check=False).stdout
-    with contextlib.suppress(OSError):
-        entered += (process / "mountinfo").read_bytes()
+    entered = subprocess.run(["nsenter", f"--mount={process}/ns/mnt", "--wd=/proc/self", "cat", "mountinfo"],
+                             stdin=subprocess.DEVNULL, capture_output=True, check=False).stdout
     return any(line.split(b" ")[4].endswith(os.fsencode(path)) for line in entered.splitlines())
 
 
