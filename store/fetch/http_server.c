@@ -28,21 +28,16 @@ void bid_http_server_note_start(struct bid_http_server *server, struct bid_trans
 
 static const char *protocol_of(const struct bid_transfer *transfer)
 {
+	static const char *const names[] = {
+		[CURL_HTTP_VERSION_1_0] = "HTTP/1.0",
+		[CURL_HTTP_VERSION_1_1] = "HTTP/1.1",
+		[CURL_HTTP_VERSION_2_0] = "HTTP/2",
+		[CURL_HTTP_VERSION_3] = "HTTP/3",
+	};
 	long version = CURL_HTTP_VERSION_NONE;
 
 	curl_easy_getinfo(transfer->easy, CURLINFO_HTTP_VERSION, &version);
-	switch (version) {
-	case CURL_HTTP_VERSION_1_0:
-		return "HTTP/1.0";
-	case CURL_HTTP_VERSION_1_1:
-		return "HTTP/1.1";
-	case CURL_HTTP_VERSION_2_0:
-		return "HTTP/2";
-	case CURL_HTTP_VERSION_3:
-		return "HTTP/3";
-	default:
-		return NULL;
-	}
+	return (unsigned long)version < sizeof(names) / sizeof(names[0]) ? names[version] : NULL;
 }
 
 void bid_http_server_note_response(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
