@@ -156,19 +156,11 @@ static void take_waiters(struct bid_download *download, struct bid_waiters *wait
 
 static void count_answer(struct bid_broker *broker, int error)
 {
-	switch (error) {
-	case 0:
-		break;
-	case -ENOENT:
-		atomic_fetch_add(&broker->counts.absent, 1);
-		break;
-	case -EINTR:
-		atomic_fetch_add(&broker->counts.interrupted, 1);
-		break;
-	default:
-		atomic_fetch_add(&broker->counts.unknown, 1);
-		break;
-	}
+	if (error < 0)
+		atomic_fetch_add(error == -ENOENT  ? &broker->counts.absent
+				 : error == -EINTR ? &broker->counts.interrupted
+						   : &broker->counts.unknown,
+				 1);
 }
 
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
