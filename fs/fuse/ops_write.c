@@ -13,16 +13,10 @@
 #include "fuse/reply.h"
 #include "vfs/kcore.h"
 
-/* The node that @name means in @parent now. */
-static int lookup_child(struct bid_fs *fs, const struct bid_inode *parent, const char *name, struct bid_node *ret_node)
-{
-	return bid_tree_lookup(&fs->tree, &parent->node, name, ret_node, NULL);
-}
-
 static void reply_made(fuse_req_t req, const struct bid_inode *parent, const char *name)
 {
 	struct bid_node node;
-	int r = lookup_child(bid_fs_of(req), parent, name, &node);
+	int r = bid_tree_lookup(&bid_fs_of(req)->tree, &parent->node, name, &node, NULL);
 
 	if (r < 0) {
 		fuse_reply_err(req, EIO);
@@ -63,7 +57,7 @@ void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mo
 	if (r == 0 && parent->node.type == BID_NODE_LINKS) {
 		struct bid_node node;
 
-		r = lookup_child(fs, parent, name, &node) == 0 ? -EEXIST : -EPERM;
+		r = bid_tree_lookup(&fs->tree, &parent->node, name, &node, NULL) == 0 ? -EEXIST : -EPERM;
 	} else if (r == 0) {
 		r = path_in(&parent->node, name, path);
 	}

@@ -153,14 +153,14 @@ double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
 	double timeout = entry_timeout(fs, node);
 
-	/* only the kernel changes a temporary file */
-	if (node->type == BID_NODE_TMPFILE)
-		return BID_TTL_STORE;
-	/* its size costs a look at all files of the id: once for the LOOKUP and the stat(2) or read(2) behind it */
-	if (node->type == BID_NODE_INFO)
+	/*
+	 * only the kernel changes a temporary file; the size of info costs a look at all files of the id: once for the LOOKUP and
+	 * the stat(2) or read(2) behind it
+	 */
+	if (node->type == BID_NODE_TMPFILE || node->type == BID_NODE_INFO)
 		return BID_TTL_STORE;
 	/* the time of BID_NODE_IDS changes with the ids */
-	if (node->type != BID_NODE_IDS && node->type != BID_NODE_ID && timeout == BID_TTL_MOUNT)
+	if (timeout == BID_TTL_MOUNT && node->type != BID_NODE_IDS && node->type != BID_NODE_ID)
 		return BID_TTL_MOUNT;
 	return timeout < BID_TTL_STORE ? timeout : BID_TTL_STORE;
 }

@@ -87,80 +87,45 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 	return r;
 }
 
-/* Make the node of @type one path component above @node. */
-static int parent_of_path(const struct bid_node *node, enum bid_node_type type, struct bid_node *ret_parent)
-{
-	struct bid_node parent = { .type = type };
-	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
-
-	/* the parent of by-path is the root */
-	if (!*path) {
-		*ret_parent = (struct bid_node){ .type = BID_NODE_PATH };
-		return 0;
-	}
-	if (slash) {
-		parent.path = strndup(path, (size_t)(slash - path));
-		if (!parent.path)
-			return -ENOMEM;
-	}
-	*ret_parent = parent;
-	return 0;
-}
+/* The parents of directories. */
+static const struct {
+	enum bid_node_type type;
+	enum bid_node_type parent, top; /* of a node with a path, and without one */
+	const char *path; /* fixed path of the parent */
+} parents[] = {
+	{ BID_NODE_PATH, BID_NODE_PATH, BID_NODE_PATH, NULL },
+	{ BID_NODE_PATH_ID, BID_NODE_PATH, BID_NODE_PATH, NULL }, /* the path ends with the id */
+	{ BID_NODE_BY_PATH, BID_NODE_BY_PATH, BID_NODE_PATH, NULL },
+	{ BID_NODE_SOURCES, BID_NODE_SOURCES, BID_NODE_ID, NULL },
+	{ BID_NODE_IDS, BID_NODE_PATH, BID_NODE_PATH, NULL },
+	{ BID_NODE_LINKS, BID_NODE_PATH, BID_NODE_PATH, NULL },
+	{ BID_NODE_META, BID_NODE_PATH, BID_NODE_PATH, NULL },
+	{ BID_NODE_ID, BID_NODE_IDS, BID_NODE_IDS, NULL },
+	{ BID_NODE_SECTIONS, BID_NODE_ID, BID_NODE_ID, NULL },
+	{ BID_NODE_LINKS_FANOUT, BID_NODE_LINKS, BID_NODE_LINKS, NULL },
+	{ BID_NODE_DEBUG_FANOUT, BID_NODE_DEBUG, BID_NODE_DEBUG, NULL },
+	{ BID_NODE_DEBUG, BID_NODE_PATH, BID_NODE_PATH, BID_NAMES_DEBUG },
+	{ BID_NODE_KCORE, BID_NODE_PATH, BID_NODE_PATH, BID_KCORE_PATH },
+	{ BID_NODE_KCORE_COPY, BID_NODE_KCORE, BID_NODE_KCORE, NULL },
+};
 
 int bid_export_parent(const struct bid_node *node, struct bid_node *ret_parent)
 {
-	struct bid_node parent = { .type = BID_NODE_PATH };
+	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
+	struct bid_node parent = { 0 };
+	size_t i = 0;
 
-	switch (node->type) {
-	case BID_NODE_PATH:
-	case BID_NODE_PATH_ID: /* the path ends with the id */
-		return parent_of_path(node, BID_NODE_PATH, ret_parent);
-	case BID_NODE_BY_PATH:
-		return parent_of_path(node, BID_NODE_BY_PATH, ret_parent);
-	case BID_NODE_IDS:
-	case BID_NODE_LINKS:
-	case BID_NODE_META:
-		break;
-	case BID_NODE_KCORE_COPY:
-		parent.type = BID_NODE_KCORE;
-		parent.id = node->id;
-		break;
-	case BID_NODE_KCORE:
-		parent.path = strdup(BID_KCORE_PATH);
-		if (!parent.path)
-			return -ENOMEM;
-		break;
-	case BID_NODE_ID:
-		parent.type = BID_NODE_IDS;
-		break;
-	case BID_NODE_SECTIONS:
-		parent.type = BID_NODE_ID;
-		parent.id = node->id;
-		break;
-	case BID_NODE_SOURCES:
-		if (*bid_node_path(node)) {
-			int r = parent_of_path(node, BID_NODE_SOURCES, &parent);
-
-			if (r < 0)
-				return r;
-		} else {
-			parent.type = BID_NODE_ID;
-		}
-		parent.id = node->id;
-		break;
-	case BID_NODE_LINKS_FANOUT:
-		parent.type = BID_NODE_LINKS;
-		break;
-	case BID_NODE_DEBUG_FANOUT:
-		parent.type = BID_NODE_DEBUG;
-		break;
-	case BID_NODE_DEBUG:
-		parent.path = strdup(BID_NAMES_DEBUG);
-		if (!parent.path)
-			return -ENOMEM;
-		break;
-	default:
+	while (i < BID_COUNT(parents) && parents[i].type != node->type)
+		i++;
+	if (i == BID_COUNT(parents))
 		return -ENOTDIR;
+	parent.type = *path ? parents[i].parent : parents[i].top;
+	if (parent.type == BID_NODE_ID || parent.type == BID_NODE_SOURCES || parent.type == BID_NODE_KCORE)
+		parent.id = node->id;
+	if (parents[i].path || (slash && parent.type != BID_NODE_KCORE)) {
+		parent.path = parents[i].path ? strdup(parents[i].path) : strndup(path, (size_t)(slash - path));
+		if (!parent.path)
+			return -ENOMEM;
 	}
 	*ret_parent = parent;
 	return 0;
