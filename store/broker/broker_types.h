@@ -73,8 +73,8 @@ struct bid_job {
 
 /* Detection of a server that requests from this broker: request_loop.c. */
 struct bid_loop {
-	struct bid_id id; /* id of the probe, unknown to readers; constant */
-	int64_t probed_ms; /* time of the last probe; under the broker's lock */
+	struct bid_id id; /* id of the marker, unknown to readers; constant */
+	int64_t marker_sent_ms; /* time of the last marker; under the broker's lock */
 	int64_t recognised_ms; /* time of the last request for the id here; likewise */
 };
 
@@ -157,7 +157,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 /* Make the id of @loop. Returns 0 or a negative errno. */
 int bid_loop_init(struct bid_loop *loop);
 
-/* Send the probes that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
+/* Send the markers that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
 uint64_t bid_loop_look(struct bid_download *download);
 
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */

@@ -2,7 +2,7 @@
 /*
  * A loop: a server requests from this broker the artifact that the broker requests from it. Examples are two mounts that name each
  * other, or a mount and a debuginfod. Then each waits for the other's response.
- * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a probe to
+ * A request does not show its origin, and the kernel holds back a second request for a name. Therefore the broker sends a marker to
  * a server without a response for hedge_ms: a request for an id made for this server. The arrival of that id here proves that the
  * server leads back. Its attempts without a header then end as unavailable at once, and those of the next LOOP_KNOWN_MS after
  * hedge_ms.
@@ -17,7 +17,7 @@
 
 enum {
 	LOOP_KNOWN_MS = 120000,
-	LOOP_PROBE_MS = 60000, /* between two probes of a server */
+	LOOP_MARKER_MS = 60000, /* between two markers of a server */
 	ID_LEN = 20,
 };
 
@@ -28,7 +28,7 @@ int bid_loop_init(struct bid_loop *loop)
 {
 	size_t len = ID_LEN - sizeof(prefix);
 
-	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .probed_ms = -LOOP_PROBE_MS };
+	*loop = (struct bid_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .marker_sent_ms = -LOOP_MARKER_MS };
 	memcpy(loop->id.bytes, prefix, sizeof(prefix));
 	return getrandom(loop->id.bytes + sizeof(prefix), len, 0) == (ssize_t)len ? 0 : -errno;
 }
@@ -39,17 +39,17 @@ static int refuse_header(void *user, uint64_t size)
 	return -ECANCELED;
 }
 
-static void end_probe(void *user, const struct bid_server_response *response)
+static void end_marker(void *user, const struct bid_server_response *response)
 {
 }
 
 /* Request the id of @state. Under the lock. */
-static void send_probe(struct bid_server_state *state, int64_t now)
+static void send_marker(struct bid_server_state *state, int64_t now)
 {
-	static const struct bid_receiver receiver = { .header = refuse_header, .done = end_probe };
+	static const struct bid_receiver receiver = { .header = refuse_header, .done = end_marker };
 	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
-	state->loop.probed_ms = now;
+	state->loop.marker_sent_ms = now;
 	state->server->ops->start(state->server, &request, &receiver, &state->loop);
 }
 
@@ -70,8 +70,8 @@ uint64_t bid_loop_look(struct bid_download *download)
 		if (now - state->loop.recognised_ms < LOOP_KNOWN_MS) {
 			attempt->in_loop = true;
 			in_loop |= UINT64_C(1) << i;
-		} else if (now - state->loop.probed_ms >= LOOP_PROBE_MS && !broker->offline) {
-			send_probe(state, now);
+		} else if (now - state->loop.marker_sent_ms >= LOOP_MARKER_MS && !broker->offline) {
+			send_marker(state, now);
 		}
 	}
 	return in_loop;
