@@ -88,7 +88,7 @@ void bid_broker_free(struct bid_broker *broker);
 
 /*
  * Find the artifact without waiting for a server. Returns 0; -ENOENT (absent, for now or by the negative cache); -EFBIG (by the
- * negative cache); -EINPROGRESS (a server may have it, or a commit worker can make it: call bid_broker_fetch()); -EHOSTUNREACH
+ * negative cache); -EINPROGRESS (a server may have it, or a disk worker can make it: call bid_broker_fetch()); -EHOSTUNREACH
  * (likewise, but the broker is offline); or as bid_store_find(), with -EBADMSG only without servers. With -ENOENT, sets @ret_ttl,
  * which may be NULL, to the rest of the negative TTL in seconds; 0 if no server was attempted.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* An attempt: receive the body of one server, check its beginning, then commit it or drop it in a commit worker. */
+/* An attempt: receive the body of one server, check its beginning, then commit it or drop it in a disk worker. */
 #include "broker/download.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
 
 static void run_attempt(struct bid_job *job);
 
-/* Queue @attempt for a commit worker, to make @room or to decide, as a job of @size. Under the lock. */
+/* Queue @attempt for a disk worker, to make @room or to decide, as a job of @size. Under the lock. */
 static void queue_attempt(struct bid_attempt *attempt, enum bid_attempt_room room, uint64_t size)
 {
 	attempt->room = room;
@@ -287,7 +287,7 @@ static void drop_attempt(struct bid_attempt *attempt)
 }
 
 /*
- * End @attempt as REPORTED, or as DROPPED if its server may get another one. Frees it. By the commit worker with its own reference,
+ * End @attempt as REPORTED, or as DROPPED if its server may get another one. Frees it. By the disk worker with its own reference,
  * without the lock.
  */
 static void end_attempt(struct bid_attempt *attempt, enum bid_machine_event event)

@@ -18,7 +18,7 @@ static void init_locks(struct bid_broker *broker)
 	pthread_condattr_t monotonic;
 
 	pthread_mutex_init(&broker->lock, NULL);
-	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+	for (unsigned i = 0; i < BID_DISK_WORKERS; i++)
 		pthread_cond_init(&broker->workers[i].has_job, NULL);
 	pthread_cond_init(&broker->idle, NULL);
 	pthread_condattr_init(&monotonic);
@@ -38,7 +38,7 @@ static void release(struct bid_broker *broker)
 	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);
 	pthread_cond_destroy(&broker->idle);
-	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+	for (unsigned i = 0; i < BID_DISK_WORKERS; i++)
 		pthread_cond_destroy(&broker->workers[i].has_job);
 	pthread_mutex_destroy(&broker->lock);
 	free(broker);

@@ -4,7 +4,7 @@
  *
  *   lookup.c		lookup in the store and in the negative cache
  *   broker.c		start and end; progress, offline, refresh
- *   threads.c		commit workers and their queue, timer thread
+ *   threads.c		disk workers and their queue, timer thread
  *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
  *			machine, runs actions
  *   machine.c		states of a download: event -> actions, pure
@@ -61,12 +61,12 @@ struct bid_waiter {
 #define BID_JOB_DERIVATION (UINT64_MAX - 1)
 #define BID_JOB_EVICTION   UINT64_MAX
 
-/* A job for the commit workers, embedded in its download or attempt. */
+/* A job for the disk workers, embedded in its download or attempt. */
 struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
 	uint64_t size; /* bytes to check and write, or one of the above */
-	void (*run)(struct bid_job *job); /* by a commit worker, under the lock, which it may release meanwhile */
+	void (*run)(struct bid_job *job); /* by a disk worker, under the lock, which it may release meanwhile */
 	struct bid_download *download;
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
@@ -86,10 +86,10 @@ struct bid_server_state {
 };
 
 /*
- * A commit worker, for attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker also
+ * A disk worker, for attempts up to a size: small artifacts never wait for the disk behind large ones. The last worker also
  * evicts.
  */
-struct bid_commit_worker {
+struct bid_disk_worker {
 	struct bid_broker *broker;
 	uint64_t max_size; /* of its jobs */
 	pthread_t thread;
@@ -97,7 +97,7 @@ struct bid_commit_worker {
 	bool idle; /* waits for has_job; under the broker's lock */
 };
 
-#define BID_COMMIT_WORKERS 4
+#define BID_DISK_WORKERS 4
 
 struct bid_broker {
 	struct bid_store *store; /* not owned */
@@ -133,7 +133,7 @@ struct bid_broker {
 	bool ending; /* bid_broker_free() runs: nothing new begins */
 	bool stopping; /* all downloads have ended: threads return */
 
-	struct bid_commit_worker workers[BID_COMMIT_WORKERS];
+	struct bid_disk_worker workers[BID_DISK_WORKERS];
 	unsigned n_workers; /* started workers */
 	pthread_t timer_thread;
 
@@ -143,7 +143,7 @@ struct bid_broker {
 };
 
 /*
- * As bid_broker_look_up(), but count hits alone: the end of a download counts its absence. With @derive, a commit worker derives
+ * As bid_broker_look_up(), but count hits alone: the end of a download counts its absence. With @derive, a disk worker derives
  * what the store can derive; without, -EAGAIN for it.
  */
 int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
@@ -182,10 +182,10 @@ void bid_report_unref(struct bid_report *report);
 /* Arm @timer for @at_ms. Under the lock. */
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms);
 
-/* Queue @job of @size for a commit worker, unless it is queued. Under the lock. */
+/* Queue @job of @size for a disk worker, unless it is queued. Under the lock. */
 void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t size);
 
-/* Start the commit workers and the timer thread. Returns 0, or a negative errno without a thread. */
+/* Start the disk workers and the timer thread. Returns 0, or a negative errno without a thread. */
 int bid_broker_start_threads(struct bid_broker *broker);
 
 /* End them. Without the lock. */

@@ -89,7 +89,7 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a commit worker call run_download(). @size is of the job. Under the lock. */
+/* Let a disk worker call run_download(). @size is of the job. Under the lock. */
 static void queue_download(struct bid_download *download, uint64_t size)
 {
 	if (!download->job.queued)
@@ -544,7 +544,7 @@ static void expire_wait(void *user)
 	bid_download_answer_all(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
-/* Let a commit worker derive the artifact. Returns false for a download that nobody waits for: it ends. Without the lock. */
+/* Let a disk worker derive the artifact. Returns false for a download that nobody waits for: it ends. Without the lock. */
 static bool derive_later(struct bid_download *download)
 {
 	bool wanted;
@@ -559,7 +559,7 @@ static bool derive_later(struct bid_download *download)
 
 /*
  * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
- * to a commit worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
+ * to a disk worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
  * lock.
  */
 static void begin_download(struct bid_download *download, bool derive)
@@ -592,7 +592,7 @@ static int take_download_lock(struct bid_download *download)
 	return r;
 }
 
-/* Let a commit worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
+/* Let a disk worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
 static void poll_later(struct bid_download *download, int64_t waited_ms)
 {
 	struct bid_broker *broker = download->broker;
@@ -616,7 +616,7 @@ static int64_t lock_wait_limit(const struct bid_broker *broker)
 }
 
 /*
- * Start @download, which is NEW, unless another process has its lock: then a commit worker calls this again later. Takes the
+ * Start @download, which is NEW, unless another process has its lock: then a disk worker calls this again later. Takes the
  * reference of the caller at the start. Without the lock.
  */
 static void start_download(struct bid_download *download)

@@ -35,7 +35,7 @@
 /*
  * Containers of a section: the debuginfo or the ELF file may have it, if no server does. The download waits for the downloads of
  * these files, one after the other, as their waiter. An unstripped file is made of both, and has no attempt of its own. The
- * machine starts the next wait; a commit worker derives the artifact.
+ * machine starts the next wait; a disk worker derives the artifact.
  */
 struct bid_container_wait {
 	struct bid_waiter waiter; /* for the download of the file */
@@ -65,7 +65,7 @@ struct bid_download {
 	/* under the broker's lock */
 	unsigned refs; /* one for the broker's lists, one for each thread with waiters to answer */
 	struct bid_machine machine; /* candidates are owned */
-	bool committing; /* a commit worker has it, one at a time */
+	bool committing; /* a disk worker has it, one at a time */
 	bool had_waiter; /* not a prefetch */
 	bool may_return; /* the end of a wait answered a waiter, which may come back */
 	bool no_room; /* the announced size does not fit */
@@ -89,12 +89,12 @@ struct bid_download {
 
 /*
  * An attempt: the transfer of the artifact from one server, into a transaction. Its server calls bid_attempt_receiver; then a
- * commit worker checks and publishes the body.
+ * disk worker checks and publishes the body.
  */
 enum bid_attempt_room {
 	BID_ATTEMPT_ROOM_ENOUGH,
 	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
-	BID_ATTEMPT_ROOM_MAKING, /* a commit worker evicts */
+	BID_ATTEMPT_ROOM_MAKING, /* a disk worker evicts */
 };
 
 struct bid_attempt {
@@ -108,7 +108,7 @@ struct bid_attempt {
 	bool in_loop; /* cancelled: the server requests from this broker (request_loop.c) */
 	struct bid_job job;
 
-	/* owned by one thread at a time: starter, server, commit worker; by a commit worker while it makes room */
+	/* owned by one thread at a time: starter, server, disk worker; by a disk worker while it makes room */
 	struct bid_txn *txn; /* begun with the body */
 	uint8_t *head; /* begin of the body, until its check */
 	size_t head_len; /* BID_HEAD_MAX: checked */
@@ -156,7 +156,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /*
- * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the commit worker of an attempt not yet ended,
+ * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the disk worker of an attempt not yet ended,
  * or of a container; or before the first attempt. Without the lock.
  */
 void bid_download_end(struct bid_download *download, int error, struct bid_file *file);

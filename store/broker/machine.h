@@ -43,9 +43,9 @@ enum bid_candidate_state {
 	BID_CANDIDATE_SENT, /* sent, no header yet */
 	BID_CANDIDATE_BODY, /* header received; or the server retries after its body broke off */
 	BID_CANDIDATE_CHOSEN, /* CHECKED */
-	BID_CANDIDATE_DECIDING, /* the server is done, a commit worker decides */
+	BID_CANDIDATE_DECIDING, /* the server is done, a disk worker decides */
 	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
-	BID_CANDIDATE_DROPPING, /* cancelled, and the server is done; a commit worker drops it */
+	BID_CANDIDATE_DROPPING, /* cancelled, and the server is done; a disk worker drops it */
 	BID_CANDIDATE_OVER, /* report made, no further attempt */
 	BID_CANDIDATE_STATES
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Threads of a broker: commit workers, because a commit waits for the disk, and the thread of a server must not; and the timer
+ * Threads of a broker: disk workers, because a commit waits for the disk, and the thread of a server must not; and the timer
  * thread.
  */
 #include <time.h>
@@ -17,7 +17,7 @@ void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t 
 }
 
 /* Returns the first job for @worker, or NULL: a download has one commit at a time. Under the lock. */
-static struct bid_job *next_job(const struct bid_commit_worker *worker)
+static struct bid_job *next_job(const struct bid_disk_worker *worker)
 {
 	struct bid_job *job;
 
@@ -33,8 +33,8 @@ static struct bid_job *next_job(const struct bid_commit_worker *worker)
 /* Wake the smallest idle worker with a job. Under the lock. */
 static void wake_worker(struct bid_broker *broker)
 {
-	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++) {
-		struct bid_commit_worker *worker = &broker->workers[i];
+	for (unsigned i = 0; i < BID_DISK_WORKERS; i++) {
+		struct bid_disk_worker *worker = &broker->workers[i];
 
 		if (!worker->idle || !next_job(worker))
 			continue;
@@ -55,7 +55,7 @@ void bid_broker_queue(struct bid_broker *broker, struct bid_job *job, uint64_t s
 
 static void *run_worker(void *user)
 {
-	struct bid_commit_worker *worker = user;
+	struct bid_disk_worker *worker = user;
 	struct bid_broker *broker = worker->broker;
 
 	pthread_mutex_lock(&broker->lock);
@@ -106,13 +106,13 @@ static void *run_timers(void *user)
 }
 
 /* largest job of each worker */
-static const uint64_t max_sizes[BID_COMMIT_WORKERS] = { 0, 16 << 20, BID_JOB_DERIVATION, BID_JOB_EVICTION };
+static const uint64_t max_sizes[BID_DISK_WORKERS] = { 0, 16 << 20, BID_JOB_DERIVATION, BID_JOB_EVICTION };
 
 void bid_broker_stop_threads(struct bid_broker *broker)
 {
 	pthread_mutex_lock(&broker->lock);
 	broker->stopping = true;
-	for (unsigned i = 0; i < BID_COMMIT_WORKERS; i++)
+	for (unsigned i = 0; i < BID_DISK_WORKERS; i++)
 		pthread_cond_signal(&broker->workers[i].has_job);
 	pthread_cond_broadcast(&broker->has_time);
 	pthread_mutex_unlock(&broker->lock);
@@ -127,8 +127,8 @@ int bid_broker_start_threads(struct bid_broker *broker)
 
 	if (r < 0)
 		return r;
-	while (r == 0 && broker->n_workers < BID_COMMIT_WORKERS) {
-		struct bid_commit_worker *worker = &broker->workers[broker->n_workers];
+	while (r == 0 && broker->n_workers < BID_DISK_WORKERS) {
+		struct bid_disk_worker *worker = &broker->workers[broker->n_workers];
 
 		worker->broker = broker;
 		worker->max_size = max_sizes[broker->n_workers];

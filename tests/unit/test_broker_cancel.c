@@ -122,7 +122,7 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	assert_int_equal(stats_of(fixture).fetched, 1);
 }
 
-/* Keeps commit workers from their other work for as long as a test wants. */
+/* Keeps disk workers from their other work for as long as a test wants. */
 struct gate {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -167,20 +167,20 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	next = fixture_memory(fixture, "next");
 	put_elf(next, 0x1, 0xa);
 	put_elf(next, 0xb, 0xb);
-	for (uint8_t i = 0; i < BID_COMMIT_WORKERS; i++) {
+	for (uint8_t i = 0; i < BID_DISK_WORKERS; i++) {
 		struct bid_request nowhere = elf_of(0x20 + i);
 
 		assert_int_equal(bid_broker_handle(fixture->broker, stand_at_gate, &gate, &handle), 0);
 		bid_broker_fetch(fixture->broker, handle, &nowhere);
 	}
 	pthread_mutex_lock(&gate.lock);
-	while (gate.reached < BID_COMMIT_WORKERS)
+	while (gate.reached < BID_DISK_WORKERS)
 		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
 
 	first = call_for(fixture, &unwanted);
 	second = call_for(fixture, &wanted);
-	held_wait_done(held, BID_COMMIT_WORKERS + 2);
+	held_wait_done(held, BID_DISK_WORKERS + 2);
 	bid_broker_cancel(fixture->broker, first->handle);
 	bid_broker_cancel(fixture->broker, second->handle);
 	assert_int_equal(call_wait(first), -EINTR);
@@ -189,9 +189,9 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	open_gate(&gate);
 	assert_int_equal(call_wait(third), 0);
 	wait_for_no_downloads(fixture);
-	assert_int_equal(held->requests, BID_COMMIT_WORKERS + 2);
+	assert_int_equal(held->requests, BID_DISK_WORKERS + 2);
 	assert_int_equal(held->cancels, 0);
-	assert_int_equal(memory_server_requests(next), BID_COMMIT_WORKERS + 1);
+	assert_int_equal(memory_server_requests(next), BID_DISK_WORKERS + 1);
 	/* a late reader is not interrupted: the server has another build */
 	assert_int_equal(fetch(fixture, &unwanted, NULL), -EBADMSG);
 }

@@ -72,7 +72,7 @@ static void test_slow_commit_delays_no_other_download(void **state)
 	fixture_end_broker(fixture);
 }
 
-/* Sections of a stored file come from commit workers, two at most. */
+/* Sections of a stored file come from disk workers, two at most. */
 static void test_derivation_delays_no_hit_and_no_small_download(void **state)
 {
 	static const char *const names[] = { ".text", ".dynsym", ".comment" };
