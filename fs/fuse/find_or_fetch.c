@@ -35,22 +35,22 @@ static void on_fetched(void *user, const struct bid_result *result)
 }
 
 /* libfuse may call this during the answer, when the reply is gone, or before the fetch, which the broker remembers. */
-static void on_interrupt(fuse_req_t req, void *handle)
+static void on_interrupt(fuse_req_t req, void *waiter_id)
 {
-	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)handle);
+	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)waiter_id);
 }
 
 static int submit_request(struct pending_reply *reply, const struct bid_request *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(reply->req);
-	uint64_t handle;
-	int r = bid_broker_handle(fs->broker, on_fetched, reply, &handle);
+	uint64_t waiter_id;
+	int r = bid_broker_new_waiter(fs->broker, on_fetched, reply, &waiter_id);
 
 	if (r < 0)
 		return r;
 	/* the fetch may answer the request, and free @reply, at any moment */
-	fuse_req_interrupt_func(reply->req, on_interrupt, (void *)(uintptr_t)handle);
-	bid_broker_fetch(fs->broker, handle, artifact);
+	fuse_req_interrupt_func(reply->req, on_interrupt, (void *)(uintptr_t)waiter_id);
+	bid_broker_fetch(fs->broker, waiter_id, artifact);
 	return 0;
 }
 

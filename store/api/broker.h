@@ -6,8 +6,8 @@
  *
  * bid_broker_new(), bid_broker_add_server()
  * bid_broker_look_up()		-EINPROGRESS: a server may have it
- * bid_broker_handle()
- * bid_broker_fetch()		calls the function of the handle once
+ * bid_broker_new_waiter()
+ * bid_broker_fetch()		calls the function of the waiter once
  * bid_broker_cancel()		ends the wait
  * bid_broker_free()
  */
@@ -67,7 +67,7 @@ struct bid_result {
 	unsigned waited_ms; /* time spent on another process's download before the first attempt */
 };
 
-/* Called once per handle, from any thread, perhaps from inside bid_broker_fetch(). No lock is held. */
+/* Called once per waiter, from any thread, perhaps from inside bid_broker_fetch(). No lock is held. */
 typedef void (*bid_broker_fn)(void *user, const struct bid_result *result);
 
 /* Make a broker for @store, which must outlive it. Starts threads: call it after daemonising. */
@@ -95,24 +95,24 @@ void bid_broker_free(struct bid_broker *broker);
 int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
 
 /*
- * Make a request handle for one call of @fn; bid_broker_cancel() takes it too. It is never zero. It costs memory until the call, so
- * pass every handle to bid_broker_fetch(). With @fn NULL no caller waits: the broker fetches the artifact for later callers.
+ * Make a waiter, and return its id, which is never zero. @fn is called once. The waiter costs memory until the call, so pass every
+ * id to bid_broker_fetch(). With @fn NULL no caller waits: the broker fetches the artifact for later callers.
  */
-int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle);
+int bid_broker_new_waiter(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_waiter_id);
 
 /*
- * Get the artifact and call the function of the request handle: at once if the artifact is local or known to be absent, else at the
- * end of the download or of the deadline. Returns at once; reports all errors through the callback. If all servers lack a section,
- * the broker fetches the files that may contain it.
+ * Get the artifact and call the function of the waiter: at once if the artifact is local or known to be absent, else at the end of
+ * the download or of the deadline. Returns at once; reports all errors through the callback. If all servers lack a section, the
+ * broker fetches the files that may contain it.
  */
-void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request);
+void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_request *request);
 
 /*
- * Cancel the wait of a request handle: its function is called with -EINTR, inside this call or inside a running bid_broker_fetch().
- * A used handle is ignored, so this call may race with the end of the download. Cancels a download without further waiters, unless
- * a waiter reached its deadline.
+ * Cancel a waiter: its function is called with -EINTR, inside this call or inside a running bid_broker_fetch(). A used id is
+ * ignored, so this call may race with the end of the download. Cancels a download without further waiters, unless a waiter reached
+ * its deadline.
  */
-void bid_broker_cancel(struct bid_broker *broker, uint64_t handle);
+void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id);
 
 /*
  * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the servers again. On
@@ -132,8 +132,8 @@ struct bid_progress {
 	unsigned age_ms;
 };
 
-/* How far the download behind @handle is. 0, or -ENOENT if the handle waits for none. */
-int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_progress *ret_progress);
+/* How far the download of the waiter is. 0, or -ENOENT without one. */
+int bid_broker_progress(struct bid_broker *broker, uint64_t waiter_id, struct bid_progress *ret_progress);
 
 /* Call @fn for a copy of each download in flight. A non-zero return ends the enumeration. */
 void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, const struct bid_progress *progress), void *user);

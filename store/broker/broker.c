@@ -181,13 +181,13 @@ static void describe_download(const struct bid_download *download, int64_t now, 
 		snprintf(ret_progress->server, sizeof(ret_progress->server), "%s", attempt->from->server->name);
 }
 
-int bid_broker_progress(struct bid_broker *broker, uint64_t handle, struct bid_progress *ret_progress)
+int bid_broker_progress(struct bid_broker *broker, uint64_t waiter_id, struct bid_progress *ret_progress)
 {
 	struct bid_waiter *waiter;
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, handle);
+	waiter = bid_waiter_of(broker, waiter_id);
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->container.waiter.download;
 

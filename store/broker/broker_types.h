@@ -48,7 +48,7 @@ enum bid_waiter_state {
 struct bid_waiter {
 	bid_broker_fn fn;
 	void *user;
-	uint64_t handle; /* 0 for none: not in the broker's list */
+	uint64_t id; /* 0 for none: not in the broker's list */
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
@@ -111,8 +111,8 @@ struct bid_broker {
 
 	/* Guards all fields below but the counters. Released during I/O and in callbacks. */
 	pthread_mutex_t lock;
-	struct bid_waiters waiters; /* all with a valid handle, in ascending order */
-	uint64_t last_handle;
+	struct bid_waiters waiters; /* all with a valid id, in ascending order */
+	uint64_t last_waiter_id;
 	size_t n_waiting;
 	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
 	struct bid_downloads downloads; /* downloads that have not ended */

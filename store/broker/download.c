@@ -128,7 +128,7 @@ static void drop_kept_result(struct bid_download *download)
 
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter)
 {
-	if (waiter->handle)
+	if (waiter->id)
 		TAILQ_REMOVE(&broker->waiters, waiter, all);
 }
 
@@ -892,7 +892,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	unref_unlocked(seen);
 }
 
-int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_handle)
+int bid_broker_new_waiter(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_waiter_id)
 {
 	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
 	bool ending;
@@ -905,7 +905,7 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 	pthread_mutex_lock(&broker->lock);
 	ending = broker->ending;
 	if (!ending) {
-		waiter->handle = *ret_handle = ++broker->last_handle;
+		waiter->id = *ret_waiter_id = ++broker->last_waiter_id;
 		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
 		bid_steal(waiter);
 	}
@@ -913,22 +913,22 @@ int bid_broker_handle(struct bid_broker *broker, bid_broker_fn fn, void *user, u
 	return ending ? -EINTR : 0;
 }
 
-struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t handle)
+struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t waiter_id)
 {
-	/* from the newest: a handle is used at once, and rarely cancelled */
+	/* from the newest: an id is used at once, and rarely cancelled */
 	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
 
-	while (waiter && waiter->handle > handle)
+	while (waiter && waiter->id > waiter_id)
 		waiter = TAILQ_PREV(waiter, bid_waiters, all);
-	return waiter && waiter->handle == handle ? waiter : NULL;
+	return waiter && waiter->id == waiter_id ? waiter : NULL;
 }
 
-void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
+void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id)
 {
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, handle);
+	waiter = bid_waiter_of(broker, waiter_id);
 	if (waiter && waiter->state != BID_WAITER_QUEUED) {
 		waiter->cancelled = true;
 		waiter = NULL;
@@ -946,13 +946,13 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t handle)
 		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
 }
 
-/* Returns the new waiter of the request handle @handle, or NULL for a used one. */
-static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t handle)
+/* Returns the new waiter with the id @waiter_id, or NULL for a used one. */
+static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t waiter_id)
 {
 	struct bid_waiter *waiter;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, handle);
+	waiter = bid_waiter_of(broker, waiter_id);
 	if (waiter && waiter->state == BID_WAITER_NEW)
 		waiter->state = BID_WAITER_BUSY;
 	else
@@ -961,12 +961,12 @@ static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t ha
 	return waiter;
 }
 
-void bid_broker_fetch(struct bid_broker *broker, uint64_t handle, const struct bid_request *request)
+void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_request *request)
 {
-	struct bid_waiter *waiter = take_new_waiter(broker, handle);
+	struct bid_waiter *waiter = take_new_waiter(broker, waiter_id);
 
 	if (waiter)
 		bid_broker_submit(broker, waiter, request);
 	else
-		bid_error("handle used twice: '%llu'", (unsigned long long)handle);
+		bid_error("waiter id used twice: '%llu'", (unsigned long long)waiter_id);
 }

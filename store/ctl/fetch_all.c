@@ -151,9 +151,9 @@ static void begin(struct fetching *fetching)
 		wanted->error = bid_broker_look_up(fetching->broker, &wanted->request, &file, &wanted->trace.negative_ttl_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
-		wanted->error = bid_broker_handle(fetching->broker, take_answer, wanted, &wanted->handle);
-	if (wanted->handle)
-		bid_broker_fetch(fetching->broker, wanted->handle, &wanted->request);
+		wanted->error = bid_broker_new_waiter(fetching->broker, take_answer, wanted, &wanted->waiter_id);
+	if (wanted->waiter_id)
+		bid_broker_fetch(fetching->broker, wanted->waiter_id, &wanted->request);
 	else
 		fetching->ended++;
 }
@@ -162,8 +162,8 @@ static void give_up(struct fetching *fetching, int caught)
 {
 	fetching->caught = caught;
 	for (size_t i = 0; i < fetching->begun; i++)
-		if (fetching->wanted[i].handle)
-			bid_broker_cancel(fetching->broker, fetching->wanted[i].handle);
+		if (fetching->wanted[i].waiter_id)
+			bid_broker_cancel(fetching->broker, fetching->wanted[i].waiter_id);
 	for (size_t i = fetching->begun; i < fetching->n; i++)
 		fetching->wanted[i].error = -EINTR;
 	fetching->n = fetching->begun;
@@ -214,7 +214,7 @@ static void draw(const struct fetching *fetching, struct ctl_progress *line)
 	char received[CTL_SIZE_MAX];
 	struct bid_progress one;
 
-	if (fetching->n == 1 && bid_broker_progress(fetching->broker, fetching->wanted->handle, &one) == 0) {
+	if (fetching->n == 1 && bid_broker_progress(fetching->broker, fetching->wanted->waiter_id, &one) == 0) {
 		draw_one(&one, line);
 		return;
 	}

@@ -16,7 +16,7 @@ struct ctl_wanted {
 	char *why; /* last response, if possible another one than "absent", with the remedy; NULL without a response. Owned */
 	uint64_t bytes; /* received, successful or not */
 	struct ctl_trace trace; /* owned */
-	uint64_t handle; /* request handle; 0 without a request */
+	uint64_t waiter_id; /* 0 without a request */
 	int event; /* eventfd that signals its end; borrowed */
 };
 

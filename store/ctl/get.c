@@ -135,7 +135,7 @@ static enum state state_of(const struct ctl_wanted *wanted)
 {
 	switch (wanted->error) {
 	case 0:
-		if (wanted->handle)
+		if (wanted->waiter_id)
 			return FETCHED;
 		return wanted->request.kind == BID_KIND_ELF && wanted->build && wanted->build->state == CTL_BUILD_ADDED ? ADDED
 															: HERE;

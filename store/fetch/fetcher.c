@@ -100,15 +100,15 @@ static void end_get(void *user, const struct bid_result *result)
 int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *request, struct bid_file *ret_file)
 {
 	struct get get = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
-	uint64_t handle;
+	uint64_t waiter_id;
 	int r = bid_broker_look_up(fetcher->broker, request, ret_file, NULL);
 
 	if (r != -EINPROGRESS)
 		return r;
-	r = bid_broker_handle(fetcher->broker, end_get, &get, &handle);
+	r = bid_broker_new_waiter(fetcher->broker, end_get, &get, &waiter_id);
 	if (r < 0)
 		return r;
-	bid_broker_fetch(fetcher->broker, handle, request);
+	bid_broker_fetch(fetcher->broker, waiter_id, request);
 	pthread_mutex_lock(&get.lock);
 	while (!get.has_ended)
 		pthread_cond_wait(&get.ended, &get.lock);

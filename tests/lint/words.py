@@ -21,7 +21,7 @@ WORDS = {
     "heard": "last response",
     "judgement": "response code", "linger": "negative TTL", "lookers": "readdirplus hint", "materialise": "fetch",
     "misled": "cached target differs", "nameless": "unnamed", "pulse": "heartbeat", "scout": "trial request", "settler": "publish",
-    "sharer": "handle", "tally": "stats", "ticket": "request handle", "timekeeper": "timer thread", "unmounter": "unmount helper",
+    "sharer": "handle", "tally": "stats", "ticket": "waiter id", "timekeeper": "timer thread", "unmounter": "unmount helper",
     "unvoid": "tombstone", "vacated": "relocated", "verdict": "cached ELF check", "witness": "trial request",
 }
 # a download may be in flight, and sockets have SO_LINGER

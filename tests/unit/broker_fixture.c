@@ -230,8 +230,8 @@ struct call *call_begin(struct fixture *fixture)
 	call->fd = -1;
 	pthread_mutex_init(&call->lock, NULL);
 	pthread_cond_init(&call->called, NULL);
-	assert_int_equal(bid_broker_handle(fixture->broker, answered, call, &call->handle), 0);
-	assert_true(call->handle != 0);
+	assert_int_equal(bid_broker_new_waiter(fixture->broker, answered, call, &call->waiter_id), 0);
+	assert_true(call->waiter_id != 0);
 	call->next = fixture->calls;
 	fixture->calls = call;
 	return call;
@@ -263,7 +263,7 @@ struct call *call_for(struct fixture *fixture, const struct bid_request *request
 {
 	struct call *call = call_begin(fixture);
 
-	bid_broker_fetch(fixture->broker, call->handle, request);
+	bid_broker_fetch(fixture->broker, call->waiter_id, request);
 	return call;
 }
 
@@ -306,7 +306,7 @@ static void *caller_main(void *user)
 {
 	struct caller *caller = user;
 
-	bid_broker_fetch(caller->fixture->broker, caller->call->handle, &caller->request);
+	bid_broker_fetch(caller->fixture->broker, caller->call->waiter_id, &caller->request);
 	return NULL;
 }
 

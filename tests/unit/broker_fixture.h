@@ -77,12 +77,12 @@ void sleep_ms(unsigned ms);
 /* pthread_cond_wait() with a limit. */
 void wait_changed(pthread_cond_t *condition, pthread_mutex_t *lock);
 
-/* One request handle, and its answer. */
+/* One waiter, and its answer. */
 struct call {
 	pthread_mutex_t lock;
 	pthread_cond_t called;
 	struct call *next; /* in the fixture */
-	uint64_t handle;
+	uint64_t waiter_id;
 	unsigned times;
 	int error;
 	int fd; /* taken from the result */
@@ -95,7 +95,7 @@ struct call {
 	uint64_t bytes[8];
 };
 
-/* Take a request handle. The fixture owns the call. */
+/* Make a waiter. The fixture owns the call. */
 struct call *call_begin(struct fixture *fixture);
 
 /* Has the call its answer? */
@@ -104,7 +104,7 @@ bool call_over(struct call *call);
 /* Wait for the answer, and return its error. Fails the test after PATIENCE_MS. */
 int call_wait(struct call *call);
 
-/* Take a request handle, and submit @request with it. */
+/* Make a waiter, and submit @request with it. */
 struct call *call_for(struct fixture *fixture, const struct bid_request *request);
 
 /* Submit @request, and wait. Returns the error; @ret_call (may be NULL) receives the call. */

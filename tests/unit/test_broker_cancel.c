@@ -21,12 +21,12 @@ static void test_cancel_before_use(void **state)
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	call = call_begin(fixture);
-	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_false(call_over(call));
-	bid_broker_fetch(fixture->broker, call->handle, &request);
+	bid_broker_fetch(fixture->broker, call->waiter_id, &request);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_int_equal(memory_server_requests(server), 0);
 	assert_int_equal(stats_of(fixture).interrupted, 1);
 }
@@ -43,7 +43,7 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 	first = call_for(fixture, &request);
 	second = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
 	assert_true(call_over(first));
 	assert_int_equal(first->error, -EINTR);
 	assert_false(call_over(second));
@@ -52,8 +52,8 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 	assert_int_equal(held->cancels, 0);
 
 	/* after the fact nothing happens */
-	bid_broker_cancel(fixture->broker, first->handle);
-	bid_broker_cancel(fixture->broker, second->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
+	bid_broker_cancel(fixture->broker, second->waiter_id);
 	bid_broker_cancel(fixture->broker, 0);
 	bid_broker_cancel(fixture->broker, UINT64_MAX);
 }
@@ -75,8 +75,8 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	first = call_for(fixture, &request);
 	second = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(fixture->broker, first->handle);
-	bid_broker_cancel(fixture->broker, second->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
+	bid_broker_cancel(fixture->broker, second->waiter_id);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	held_wait_done(held, 1);
@@ -110,7 +110,7 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	held->hold = HOLD_MIDDLE;
 	first = call_for(fixture, &request);
 	held_wait(held, 1);
-	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
 	assert_int_equal(call_wait(first), -EINTR);
 	second = call_for(fixture, &request);
 	assert_int_equal(stats_of(fixture).downloads, 2);
@@ -160,7 +160,7 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	struct call *first, *second, *third;
 	struct held_server *held;
 	struct bid_server *next;
-	uint64_t handle;
+	uint64_t waiter_id;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
@@ -170,8 +170,8 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	for (uint8_t i = 0; i < BID_DISK_WORKERS; i++) {
 		struct bid_request nowhere = elf_of(0x20 + i);
 
-		assert_int_equal(bid_broker_handle(fixture->broker, stand_at_gate, &gate, &handle), 0);
-		bid_broker_fetch(fixture->broker, handle, &nowhere);
+		assert_int_equal(bid_broker_new_waiter(fixture->broker, stand_at_gate, &gate, &waiter_id), 0);
+		bid_broker_fetch(fixture->broker, waiter_id, &nowhere);
 	}
 	pthread_mutex_lock(&gate.lock);
 	while (gate.reached < BID_DISK_WORKERS)
@@ -181,8 +181,8 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	first = call_for(fixture, &unwanted);
 	second = call_for(fixture, &wanted);
 	held_wait_done(held, BID_DISK_WORKERS + 2);
-	bid_broker_cancel(fixture->broker, first->handle);
-	bid_broker_cancel(fixture->broker, second->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
+	bid_broker_cancel(fixture->broker, second->waiter_id);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -EINTR);
 	third = call_for(fixture, &wanted);
@@ -215,7 +215,7 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 		caller_start(&caller, fixture, 0xa);
 		for (volatile int spin = 0; spin < i * 300; spin++)
 			continue;
-		bid_broker_cancel(fixture->broker, caller.call->handle);
+		bid_broker_cancel(fixture->broker, caller.call->waiter_id);
 		assert_int_equal(pthread_join(caller.thread, NULL), 0);
 		error = call_wait(caller.call);
 		assert_true(error == -EINTR || error == -EHOSTUNREACH);
@@ -243,7 +243,7 @@ static void test_free_answers_all_callers(void **state)
 	held_hold(held, HOLD_MIDDLE);
 	unused = call_begin(fixture);
 	given_up = call_begin(fixture);
-	bid_broker_cancel(fixture->broker, given_up->handle);
+	bid_broker_cancel(fixture->broker, given_up->waiter_id);
 	wait[0] = call_for(fixture, &running);
 	wait[1] = call_for(fixture, &running);
 	wait[2] = call_for(fixture, &queued);

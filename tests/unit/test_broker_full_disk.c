@@ -135,7 +135,7 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 	call = call_for(fixture, &second);
 	await_work(&slow);
 	held_wait_paused(held, 1);
-	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_int_equal(call_wait(call), -EINTR);
 	held_wait_done(held, 2);
 	let_end(&slow);

@@ -392,7 +392,7 @@ static void test_many_races_answer_once(void **state)
 		}
 		sleep_ms(round % 4);
 		for (unsigned i = 0; i < 16; i += 3)
-			bid_broker_cancel(fixture->broker, calls[i]->handle);
+			bid_broker_cancel(fixture->broker, calls[i]->waiter_id);
 		for (int i = 0; i < 3; i++)
 			held_hold(held[i], HOLD_NOWHERE);
 		for (int i = 0; i < 16; i++) {

@@ -196,7 +196,7 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 	assert_int_equal(fclose(file), 0);
 	assert_int_equal(bid_store_add(fixture->store, path, BID_LINK_COPY, &added), 0);
 	assert_int_equal(unlink(path), 0);
-	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
 	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
@@ -266,7 +266,7 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	first = first_asks(fixtures, &request, HOLD_MIDDLE);
 	second = call_for(fixtures->fixture[OTHER], &request);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
-	bid_broker_cancel(fixtures->fixture[OTHER]->broker, second->handle);
+	bid_broker_cancel(fixtures->fixture[OTHER]->broker, second->waiter_id);
 	assert_int_equal(call_wait(second), -EINTR);
 	wait_for_no_downloads(fixtures->fixture[OTHER]);
 	second = call_for(fixtures->fixture[OTHER], &request);
@@ -291,7 +291,7 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 	fixtures->held[ONE]->deaf = true;
 	first = call_for(fixture, &request);
 	held_wait(fixtures->held[ONE], 1);
-	bid_broker_cancel(fixture->broker, first->handle);
+	bid_broker_cancel(fixture->broker, first->waiter_id);
 	second = call_for(fixture, &request);
 	/* the server, busy with the first, has the second queued */
 	held_wait_requests(fixtures->held[ONE], 2);

@@ -161,7 +161,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	bid_request_release(&section);
 }
 
-/* The handle is the same all the way. */
+/* The id of the waiter is the same all the way. */
 static void test_cancel_ends_the_download_of_a_container(void **state)
 {
 	struct fixture *fixture = *state;
@@ -175,9 +175,9 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	call = call_for(fixture, &section);
 	held_wait(held, 1);
 	assert_false(call_over(call));
-	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), 0);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), 0);
 	assert_int_equal(progress.request.kind, BID_KIND_DEBUGINFO);
-	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	held_wait_done(held, 2);
@@ -185,8 +185,8 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(held->requests, 2);
 	/* used up */
-	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
-	bid_broker_cancel(fixture->broker, call->handle);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	bid_request_release(&section);
 }
 
@@ -300,8 +300,8 @@ static void test_cancel_before_use(void **state)
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	call = call_begin(fixture);
-	bid_broker_cancel(fixture->broker, call->handle);
-	bid_broker_fetch(fixture->broker, call->handle, &section);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
+	bid_broker_fetch(fixture->broker, call->waiter_id, &section);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	assert_int_equal(memory_server_requests(server), 0);

@@ -55,15 +55,15 @@ static void test_slow_commit_delays_no_other_download(void **state)
 	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	struct bid_server *server;
-	uint64_t handle;
+	uint64_t waiter_id;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	put_elf(server, 0xb, 0xb);
 	pthread_mutex_lock(&gate);
-	assert_int_equal(bid_broker_handle(fixture->broker, stand_still, &gate, &handle), 0);
-	bid_broker_fetch(fixture->broker, handle, &large);
+	assert_int_equal(bid_broker_new_waiter(fixture->broker, stand_still, &gate, &waiter_id), 0);
+	bid_broker_fetch(fixture->broker, waiter_id, &large);
 	wait_for_waiters(fixture, 0);
 	assert_int_equal(fetch(fixture, &nowhere, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &other, NULL), 0);
@@ -82,7 +82,7 @@ static void test_derivation_delays_no_hit_and_no_small_download(void **state)
 	struct bid_subpath *name;
 	struct bid_server *server;
 	struct call *last = NULL;
-	uint64_t handle;
+	uint64_t waiter_id;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
@@ -95,8 +95,8 @@ static void test_derivation_delays_no_hit_and_no_small_download(void **state)
 		section.subpath = name;
 		assert_int_equal(find(fixture, &section, NULL), -EINPROGRESS);
 		if (i < 2) {
-			assert_int_equal(bid_broker_handle(fixture->broker, stand_still, &gate, &handle), 0);
-			bid_broker_fetch(fixture->broker, handle, &section);
+			assert_int_equal(bid_broker_new_waiter(fixture->broker, stand_still, &gate, &waiter_id), 0);
+			bid_broker_fetch(fixture->broker, waiter_id, &section);
 			wait_for_waiters(fixture, 0);
 		} else {
 			last = call_for(fixture, &section);
@@ -278,7 +278,7 @@ static void test_timed_out_download_continues(void **state)
 	sleep_ms(300);
 	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
 	call = call_for(fixture, &request);
-	bid_broker_cancel(fixture->broker, call->handle);
+	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_int_equal(call_wait(call), -EINTR);
 	assert_int_equal(held->cancels, 0);
 	held_hold(held, HOLD_NOWHERE);
@@ -298,10 +298,10 @@ static void test_progress_counts_bytes(void **state)
 	fixture_memory(fixture, "empty");
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	call = call_begin(fixture);
-	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
-	bid_broker_fetch(fixture->broker, call->handle, &request);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
+	bid_broker_fetch(fixture->broker, call->waiter_id, &request);
 	held_wait(held, 1);
-	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), 0);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
 	assert_int_equal(progress.size, held->body_len);
 	assert_string_equal(progress.server, "held");
@@ -309,7 +309,7 @@ static void test_progress_counts_bytes(void **state)
 	assert_true(bid_id_equal(&progress.request.id, &request.id));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
-	assert_int_equal(bid_broker_progress(fixture->broker, call->handle, &progress), -ENOENT);
+	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
 }
 
 struct download_listing {
@@ -367,7 +367,7 @@ static void ask_next(void *user, const struct bid_result *result)
 	struct chain *chain = user;
 
 	assert_int_equal(result->error, -ENOENT);
-	bid_broker_fetch(chain->fixture->broker, chain->call->handle, &chain->next);
+	bid_broker_fetch(chain->fixture->broker, chain->call->waiter_id, &chain->next);
 }
 
 static void test_callback_may_submit_a_request(void **state)
@@ -376,14 +376,14 @@ static void test_callback_may_submit_a_request(void **state)
 	struct bid_request first = elf_of(0x1);
 	struct chain chain = { .fixture = fixture, .next = elf_of(0xa) };
 	struct bid_server *server;
-	uint64_t handle;
+	uint64_t waiter_id;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	chain.call = call_begin(fixture);
-	assert_int_equal(bid_broker_handle(fixture->broker, ask_next, &chain, &handle), 0);
-	bid_broker_fetch(fixture->broker, handle, &first);
+	assert_int_equal(bid_broker_new_waiter(fixture->broker, ask_next, &chain, &waiter_id), 0);
+	bid_broker_fetch(fixture->broker, waiter_id, &first);
 	assert_int_equal(call_wait(chain.call), 0);
 }
 
