@@ -34,7 +34,7 @@ static void on_fetched(void *user, const struct bid_result *result)
 	end_reply(reply, error, result->error == 0 ? result->file : &again);
 }
 
-/* libfuse may call this during the answer, when the reply is gone, or before the fetch, which the broker remembers. */
+/* The reply may be freed already, therefore the id. An interrupt before bid_broker_fetch() makes that call end at once. */
 static void on_interrupt(fuse_req_t req, void *waiter_id)
 {
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)waiter_id);
@@ -63,7 +63,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 	struct pending_reply *reply;
 	int r;
 
-	/* the open of this read was limited already */
+	/* a READ of no_open mode has a size; its LOOKUP took a token */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
 		r = bid_store_look_up(fs->store, &local.artifact, &stripped);
 		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);

@@ -6,7 +6,7 @@
  *	bid_inodes_find()	any request
  *	bid_inodes_forget()	FORGET
  *
- * A number is a function of the node, and so survives a remount: [type and kind: 8 bits][first byte of the id: 8][hash: 47], or
+ * A number is a function of the node, and so survives a remount: [type and kind: 9 bits][first byte of the id: 8][hash: 46], or
  * for temporary files [type: 8][tmpfile]. The table exists because a number does not hold an id.
  * A search of one fan-out directory finds the node of a stored id again (export.h).
  *

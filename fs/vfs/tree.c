@@ -363,6 +363,7 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 		found->file = file;
 	else
 		bid_file_release(&file);
+	/* a file that cannot be served exists too: the OPEN returns its error */
 	if (r != -ENOENT)
 		return 0;
 	/*

@@ -100,7 +100,7 @@ int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfi
 /* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_commit_as(). */
 int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
 
-/* Publish @tmpfile, which has no writer any more, or drop its name and log the error. */
+/* Publish @tmpfile after its last writer; after an error, log it and remove the name of @tmpfile. */
 void bid_tmpfile_last_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Drop the name of @tmpfile, and publish it no more. -EEXIST if it was published under that name meanwhile. */
