@@ -90,7 +90,8 @@ int bid_export_find(const struct bid_tree *tree, uint64_t number, struct bid_nod
 /* The parents of directories. */
 static const struct {
 	enum bid_node_type type;
-	enum bid_node_type parent, top; /* of a node with a path, and without one */
+	enum bid_node_type parent; /* type of the parent of a node with a path */
+	enum bid_node_type top; /* type of the parent of a node without one */
 	const char *path; /* fixed path of the parent */
 } parents[] = {
 	{ BID_NODE_PATH, BID_NODE_PATH, BID_NODE_PATH, NULL },
