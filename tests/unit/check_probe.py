@@ -128,6 +128,7 @@ def case_added_definition_is_removed(env):
 
 def case_perf_and_bidctl_share_definitions(env):
     """Each one reads, uses and removes definitions of the other."""
+    cases.need(os.geteuid() == 0, "needs root, as perf probe reads the tracing directory")
     env.on_store("probe", "add", env.id, env.define("ours"), f"r:{env.group}/back {hex(env.place)} $retval")
     env.perf("probe", "-n", "-x", env.program, "--cache", "--add", f"{env.group}:perfs=main argc")
     events = ["sdt_app:twice", f"{env.group}:ours", f"{env.group}:back", f"{env.group}:perfs"]
@@ -265,6 +266,7 @@ def note(build_id):
 
 def case_concurrent_writers_lose_no_event(env):
     """bidctl and perf write at once, and all reported events are there afterwards."""
+    cases.need(os.geteuid() == 0, "needs root, as perf probe reads the tracing directory")
     rounds = 6
     failed = []
 
@@ -325,6 +327,7 @@ def case_open_file_refuses_add(env):
 
 def case_slow_perf_loses_no_event(env):
     """perf is slow between reading and writing, and loses no event of either side."""
+    cases.need(os.geteuid() == 0, "needs root, as perf probe reads the tracing directory")
     cases.need(leases(env.home), "no leases in the file system of the test's directory")
     cases.need(shutil.which("perf") and shutil.which("strace"), "no perf, or no strace")
     with subprocess.Popen(["strace", "-qq", "-f", "-o", env.home / "trace", "-e", "trace=ftruncate",
