@@ -37,7 +37,7 @@ struct adding_files {
 	int caught; /* signal that ended the scan */
 };
 
-static int scanned(void *user, const struct bid_scan_file *file)
+static int report_scanned(void *user, const struct bid_scan_file *file)
 {
 	struct adding_files *adding = user;
 	struct ctl_add_stats *stats = adding->stats;
@@ -76,7 +76,7 @@ static int add_tree(struct adding_files *adding, struct bid_store *store, const 
 		.jobs = stats->ctl->jobs,
 		.cross = stats->ctl->cross,
 		.link = stats->ctl->link,
-		.file = scanned,
+		.file = report_scanned,
 		.progress = show_progress,
 		.user = adding,
 	};
@@ -151,7 +151,7 @@ int ctl_foresee(struct bid_store *store, const char *path, struct bid_added *ret
 }
 
 /* Report what the add of the file @path would do. */
-static enum ctl_status foresee(struct ctl_add_stats *stats, struct bid_store *store, const char *path)
+static enum ctl_status preview_add(struct ctl_add_stats *stats, struct bid_store *store, const char *path)
 {
 	struct bid_added added;
 	int r = ctl_foresee(store, path, &added);
@@ -164,7 +164,7 @@ static enum ctl_status foresee(struct ctl_add_stats *stats, struct bid_store *st
 	return r == 0 ? CTL_DONE : bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
 }
 
-static const char *reason(const struct adding_files *tree, const char *path, int error)
+static const char *reason_of(const struct adding_files *tree, const char *path, int error)
 {
 	if (error == -ENOEXEC && is_kernels(path))
 		return "not an ELF file - 'bidctl add --kernel' adds what it describes";
@@ -175,7 +175,7 @@ static const char *reason(const struct adding_files *tree, const char *path, int
 }
 
 /* Add one operand: a tree, or one of @files. */
-static enum ctl_status add(struct adding_files *files, struct bid_store *store, const char *path)
+static enum ctl_status add_path(struct adding_files *files, struct bid_store *store, const char *path)
 {
 	struct ctl_add_stats *stats = files->stats;
 	struct adding_files tree = { .stats = stats };
@@ -199,7 +199,7 @@ static enum ctl_status add(struct adding_files *files, struct bid_store *store, 
 		return (enum ctl_status)(CTL_SIGNAL + tree.caught);
 	if (r == 0)
 		return CTL_DONE;
-	ctl_add_stats_refused(stats, path, r, reason(&tree, path, r), true);
+	ctl_add_stats_refused(stats, path, r, reason_of(&tree, path, r), true);
 	/* the next, smaller files may fit */
 	files->too_large |= r == -EFBIG;
 	return bid_is_local_error(r) ? CTL_TROUBLE : CTL_REFUSED;
@@ -213,7 +213,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	int r;
 
 	for (int i = 0; i < argc && stats->ctl->dry_run; i++) {
-		enum ctl_status one = foresee(stats, store, argv[i]);
+		enum ctl_status one = preview_add(stats, store, argv[i]);
 
 		status = one > status ? one : status;
 	}
@@ -221,7 +221,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 		return status;
 	ctl_batch_begin(&batch, stats, store);
 	for (int i = 0; i < argc && status < CTL_TROUBLE; i++) {
-		enum ctl_status one = add(&files, store, argv[i]);
+		enum ctl_status one = add_path(&files, store, argv[i]);
 
 		if (one != CTL_DONE)
 			status = one;

@@ -21,7 +21,7 @@
 enum { PAGE_LARGEST = 64 << 10 };
 
 /* Does a file with the id @carried match the recorded build? */
-static bool answers(const struct bid_id *carried, const struct ctl_build *build)
+static bool carries_id_of(const struct bid_id *carried, const struct ctl_build *build)
 {
 	if (bid_id_answers(carried, &build->id))
 		return true;
@@ -81,14 +81,14 @@ static int open_build(const struct ctl *ctl, const struct ctl_build *build, stru
 	return fd == -ENOENT && bid_path_strip_deleted(path) ? open_regular(ctl, path, ret_st, ret_name) : fd;
 }
 
-static int refuse(const struct ctl *ctl, struct ctl_build *build, int error)
+static int refuse_build(const struct ctl *ctl, struct ctl_build *build, int error)
 {
 	build->state = CTL_BUILD_REFUSED;
 	build->why = strdup(ctl_add_reason(error, ctl->link));
 	return !bid_is_local_error(error) && build->why ? 0 : error;
 }
 
-static void replaced(struct ctl_build *build, const struct bid_id *found, time_t mtime)
+static void note_replaced(struct ctl_build *build, const struct bid_id *found, time_t mtime)
 {
 	build->state = CTL_BUILD_REPLACED;
 	build->looked = true;
@@ -121,19 +121,19 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 	if (fd == -ENOENT || fd == -ENOTDIR || fd == -ENAMETOOLONG || fd == -ELOOP)
 		return 0;
 	if (fd < 0)
-		return refuse(ctl, build, fd);
+		return refuse_build(ctl, build, fd);
 	r = ctl_identify(fd, &found);
 	if (r < 0 && r != -ENOEXEC && r != -ENODATA)
-		return refuse(ctl, build, r);
-	if (r < 0 || !answers(&found, build)) {
-		replaced(build, &found, st.st_mtime);
+		return refuse_build(ctl, build, r);
+	if (r < 0 || !carries_id_of(&found, build)) {
+		note_replaced(build, &found, st.st_mtime);
 		return 0;
 	}
 	r = bid_store_add(store, name, ctl->link, &added);
 	if (r < 0)
-		return refuse(ctl, build, r);
-	if (!answers(&added.id, build)) {
-		replaced(build, &added.id, st.st_mtime);
+		return refuse_build(ctl, build, r);
+	if (!carries_id_of(&added.id, build)) {
+		note_replaced(build, &added.id, st.st_mtime);
 		return 0;
 	}
 	build->state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;

@@ -37,7 +37,7 @@ static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const 
 	return bid_is_local_error(r) ? r : 0;
 }
 
-static int refuse(struct ctl_add_stats *stats, const char *path, int error, const char *why)
+static int refuse_file(struct ctl_add_stats *stats, const char *path, int error, const char *why)
 {
 	stats->seen++;
 	ctl_add_stats_refused(stats, path, error, why, false);
@@ -91,7 +91,7 @@ static int add_vdso(struct ctl_add_stats *stats, struct bid_store *store)
 	/* an architecture or an emulator without a vDSO */
 	if (r == -ENOENT)
 		return 0;
-	return r == 0 ? add_data(stats, store, &here) : refuse(stats, "[vdso]", r, strerror(-r));
+	return r == 0 ? add_data(stats, store, &here) : refuse_file(stats, "[vdso]", r, strerror(-r));
 }
 
 /* Returns 1 and @ret_added; 0 after a reported refusal; or a negative errno of the store. */
@@ -125,12 +125,13 @@ static int add_module(struct ctl_add_stats *stats, struct bid_store *store, cons
 			ctl_add_stats_taken(stats, own, &(struct bid_added){ .id = *id, .kind = BID_KIND_ELF, .known = true });
 			return 0;
 		}
-		return refuse(stats, own, 0, "the module's file is not in its place in '/lib/modules'");
+		return refuse_file(stats, own, 0, "the module's file is not in its place in '/lib/modules'");
 	}
 	r = add_file(stats, store, path, &added);
 	if (r <= 0)
 		return r;
-	return bid_id_equal(&added.id, id) ? 0 : refuse(stats, own, 0, "the module's file is another build than the loaded one");
+	return bid_id_equal(&added.id, id) ? 0
+					   : refuse_file(stats, own, 0, "the module's file is another build than the loaded one");
 }
 
 static int add_modules(struct ctl_add_stats *stats, struct bid_store *store)
@@ -181,7 +182,8 @@ static int add_kernel_file(struct ctl_add_stats *stats, struct bid_store *store,
 		return r;
 	if (ctl_running_kernel(&id) < 0 || bid_id_equal(&added.id, &id))
 		return 0;
-	return refuse(stats, path, 0, "the file is another build than the running kernel: bidctl added it under its own build-id");
+	return refuse_file(stats, path, 0,
+			   "the file is another build than the running kernel: bidctl added it under its own build-id");
 }
 
 /* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */

@@ -167,7 +167,7 @@ static bool is_interrupted(const struct ctl_mapped_code *running)
 	return running->interrupt >= 0 && poll(&fd, 1, 0) > 0;
 }
 
-static const char *reason(const struct ctl_mapped_code *running, const char *path, int error)
+static const char *reason_of(const struct ctl_mapped_code *running, const char *path, int error)
 {
 	switch (error) {
 	case -ENOEXEC:
@@ -182,14 +182,14 @@ static const char *reason(const struct ctl_mapped_code *running, const char *pat
 	}
 }
 
-static void fail(struct ctl_look *look, int error)
+static void note_failure(struct ctl_look *look, int error)
 {
 	look->outcome = bid_is_local_error(error) ? FAILED : REFUSED;
 	look->error = error;
 }
 
 /* Add the file open at @fd, which is look->path. Changes nothing but the store and @look. */
-static void add(const struct ctl_mapped_code *running, int fd, bool batch, struct ctl_look *look)
+static void add_mapped_file(const struct ctl_mapped_code *running, int fd, bool batch, struct ctl_look *look)
 {
 	struct bid_add add = {
 		.path = look->path,
@@ -201,14 +201,14 @@ static void add(const struct ctl_mapped_code *running, int fd, bool batch, struc
 	int r;
 
 	if (fstat(fd, &before) < 0) {
-		fail(look, -errno);
+		note_failure(look, -errno);
 		return;
 	}
 	look->seen.stat_data = bid_stat_data_of(&before);
 	r = bid_store_add_file(running->store, &add, &look->added);
 	if (r < 0) {
 		look->archive = r == -ENOEXEC && ctl_mapping_is_archive(fd);
-		fail(look, r);
+		note_failure(look, r);
 		return;
 	}
 	/* linking it into the store changes ctime alone; any other change comes from outside */
@@ -242,9 +242,9 @@ static void look_at(const struct ctl_mapped_code *running, const struct ctl_mapp
 		look->outcome = GONE;
 	} else if (fd < 0) {
 		look->seen.unread = true;
-		fail(look, fd);
+		note_failure(look, fd);
 	} else {
-		add(running, fd, batch, look);
+		add_mapped_file(running, fd, batch, look);
 	}
 }
 
@@ -299,7 +299,7 @@ static int look_from_afar(struct ctl_mapped_code *running, const struct ctl_mapp
 }
 
 /* Record the result of a look. Returns 0, or a negative errno of the store. */
-static int take(struct ctl_mapped_code *running, const struct ctl_look *look)
+static int take_look(struct ctl_mapped_code *running, const struct ctl_look *look)
 {
 	bool silent = look->error == -ETIMEDOUT;
 	int r = 0;
@@ -310,7 +310,7 @@ static int take(struct ctl_mapped_code *running, const struct ctl_look *look)
 	if (look->outcome == FAILED || look->outcome == REFUSED) {
 		/* other code without ELF is a compiler's output; the user can make room for a file that is too large */
 		if (look->error != -ENOEXEC || look->archive)
-			ctl_add_stats_refused(running->stats, look->path, look->error, reason(running, look->path, look->error),
+			ctl_add_stats_refused(running->stats, look->path, look->error, reason_of(running, look->path, look->error),
 					      look->archive || silent || look->error == -EFBIG);
 		running->passed_over += look->archive || silent;
 		r = look->outcome == FAILED ? look->error : 0;
@@ -341,7 +341,7 @@ static int look_at_mapping(void *user, const struct ctl_mapping *mapping)
 		known->pass = running->pass;
 		return 0;
 	}
-	return r < 0 ? r : take(running, look);
+	return r < 0 ? r : take_look(running, look);
 }
 
 static int look_at_process(struct ctl_mapped_code *running, const char *pid)
@@ -428,8 +428,8 @@ int ctl_mapped_code_file(struct ctl_mapped_code *running, int fd)
 		bid_path_strip_deleted(look->path);
 	if (is_ours(running, st.st_dev, look->path))
 		return 0;
-	add(running, fd, true, look);
-	return take(running, look);
+	add_mapped_file(running, fd, true, look);
+	return take_look(running, look);
 }
 
 void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running)

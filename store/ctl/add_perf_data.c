@@ -128,7 +128,7 @@ static int add_module(struct recording_add *adding, struct ctl_build *build)
 }
 
 /* Determine the state of one build. Returns 0, or a negative errno of the store. */
-static int take(struct recording_add *adding, struct ctl_build *build)
+static int add_recorded_build(struct recording_add *adding, struct ctl_build *build)
 {
 	int r = 0;
 
@@ -164,7 +164,7 @@ static int add_debug_files(struct recording_add *adding)
 	return r;
 }
 
-static enum ctl_status fetch(struct recording_add *adding)
+static enum ctl_status fetch_missing(struct recording_add *adding)
 {
 	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
 	struct ctl_perf_data *recording = &adding->recording;
@@ -230,7 +230,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	(void)ctl_running_vdso_id(&adding.vdso);
 
 	for (size_t i = 0; i < adding.recording.n; i++) {
-		r = take(&adding, &adding.recording.builds[i]);
+		r = add_recorded_build(&adding, &adding.recording.builds[i]);
 
 		if (r < 0) {
 			bid_error_about(adding.recording.builds[i].path, r, "%s: cannot add it to '%s'", bid_strerror(r),
@@ -242,7 +242,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	if (r < 0)
 		return ctl_trouble(bid_store_path(adding.store), r, "add debug files to the store");
 	if (ctl->fetch)
-		status = fetch(&adding);
+		status = fetch_missing(&adding);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
 	ctl_perf_data_print(ctl, &adding.recording);

@@ -57,7 +57,7 @@ static void add_recorded(struct packing *packing)
 	}
 }
 
-static enum ctl_status collect(struct packing *packing, int argc, char **argv)
+static enum ctl_status collect_ids(struct packing *packing, int argc, char **argv)
 {
 	packing->builds = calloc(packing->recording.n + (size_t)argc + 1, sizeof(*packing->builds));
 	if (!packing->builds)
@@ -81,7 +81,7 @@ static enum ctl_status collect(struct packing *packing, int argc, char **argv)
  * Complete the builds: with --fetch, download debug information and ELF file of each, which are missing in the archive if they are
  * absent; then append the shared files of dwz(1), which have no ELF file.
  */
-static enum ctl_status complete(struct packing *packing)
+static enum ctl_status complete_ids(struct packing *packing)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
@@ -110,7 +110,7 @@ static enum ctl_status complete(struct packing *packing)
 	return status;
 }
 
-static int tick(void *user, uint64_t done, uint64_t total)
+static int draw_progress(void *user, uint64_t done, uint64_t total)
 {
 	struct packing *packing = user;
 
@@ -182,7 +182,7 @@ static const char *path_of(const struct packing *packing, const struct bid_archi
 }
 
 /* Report the packed builds, and one error for each failure. */
-static enum ctl_status report(const struct packing *packing, size_t packed, uint64_t size)
+static enum ctl_status report_packed(const struct packing *packing, size_t packed, uint64_t size)
 {
 	const struct ctl *ctl = packing->ctl;
 	char hex[BID_ID_HEX_MAX], buf[PATH_MAX + 1];
@@ -206,7 +206,7 @@ static enum ctl_status report(const struct packing *packing, size_t packed, uint
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }
 
-static enum ctl_status pack(struct packing *packing, enum bid_packing how)
+static enum ctl_status pack_ids(struct packing *packing, enum bid_packing how)
 {
 	const char *path = packing->ctl->output;
 	size_t packed = 0;
@@ -218,7 +218,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 		return CTL_TROUBLE;
 	}
 	if (packing->store)
-		r = bid_archive_pack(packing->store, packing->builds, packing->n, how, packing->file.fd, tick, packing);
+		r = bid_archive_pack(packing->store, packing->builds, packing->n, how, packing->file.fd, draw_progress, packing);
 	ctl_progress_clear(&packing->progress);
 	for (size_t i = 0; r == 0 && i < packing->n; i++) {
 		if (!packing->store)
@@ -233,7 +233,7 @@ static enum ctl_status pack(struct packing *packing, enum bid_packing how)
 		bid_error_about(path, r, "%s", r == -ENOTSUP ? "this libarchive cannot compress in this format" : bid_strerror(r));
 		return CTL_TROUBLE;
 	}
-	return report(packing, packed, size);
+	return report_packed(packing, packed, size);
 }
 
 enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
@@ -266,8 +266,8 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (status == CTL_DONE)
 		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
 	if (status == CTL_DONE)
-		status = collect(&packing, argc, argv);
+		status = collect_ids(&packing, argc, argv);
 	if (status == CTL_DONE)
-		status = complete(&packing);
-	return status == CTL_DONE ? pack(&packing, how) : status;
+		status = complete_ids(&packing);
+	return status == CTL_DONE ? pack_ids(&packing, how) : status;
 }

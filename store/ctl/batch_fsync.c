@@ -17,7 +17,7 @@ void ctl_batch_begin(struct ctl_batch *batch, struct ctl_add_stats *stats, struc
 	*batch = (struct ctl_batch){ .stats = stats, .store = store };
 }
 
-static void forget(struct ctl_batch *batch)
+static void forget_files(struct ctl_batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		free(batch->added[i].path);
@@ -26,7 +26,7 @@ static void forget(struct ctl_batch *batch)
 
 void ctl_batch_release(struct ctl_batch *batch)
 {
-	forget(batch);
+	forget_files(batch);
 	free(batch->added);
 	batch->added = NULL;
 	batch->room = 0;
@@ -51,6 +51,6 @@ int ctl_batch_settle(struct ctl_batch *batch)
 
 	for (size_t i = 0; i < batch->n && r == 0; i++)
 		ctl_add_stats_taken(batch->stats, batch->added[i].path, &batch->added[i].added);
-	forget(batch);
+	forget_files(batch);
 	return r;
 }

@@ -15,7 +15,7 @@
 #include "base/cleanup.h"
 
 /* Wait for the end of @child, and kill it after @timeout_ms or on @interrupt. */
-static int await(pid_t child, int timeout_ms, int interrupt)
+static int wait_for_child(pid_t child, int timeout_ms, int interrupt)
 {
 	bid_auto_fd int ended = pidfd_open(child, 0);
 	struct pollfd fds[] = { { .fd = ended, .events = POLLIN }, { .fd = interrupt, .events = POLLIN } };
@@ -51,7 +51,7 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 	if (child < 0)
 		return -errno;
 	if (child > 0)
-		return await(child, timeout_ms, interrupt);
+		return wait_for_child(child, timeout_ms, interrupt);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	leave_output();
 	_exit(getppid() == parent ? -body(user) : ESRCH);

@@ -56,7 +56,7 @@ static int print_content_key(void *user, const struct bid_content_key *key)
 		       CTL_TEXT("stored", CTL_HIDDEN, key->stored));
 }
 
-static enum ctl_status list(struct key_listing *listing)
+static enum ctl_status list_keys(struct key_listing *listing)
 {
 	int r = listing->store ? bid_store_each_content_key(listing->store, print_content_key, listing) : 0;
 
@@ -66,7 +66,7 @@ static enum ctl_status list(struct key_listing *listing)
 enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *store)
 {
 	struct key_listing listing = { .ctl = ctl, .store = store };
-	enum ctl_status status = list(&listing);
+	enum ctl_status status = list_keys(&listing);
 
 	ctl_totals(ctl, CTL_NUMBER("files", CTL_HIDDEN, listing.n), CTL_SIZE("size", CTL_HIDDEN, listing.size));
 	return status;
@@ -75,7 +75,7 @@ enum ctl_status ctl_list_content_keys(const struct ctl *ctl, struct bid_store *s
 enum ctl_status ctl_show_content_keys(const struct ctl *ctl, struct bid_store *store, const char *path, size_t *ret_n)
 {
 	struct key_listing listing = { .ctl = ctl, .store = store, .path = path, .in_full = true };
-	enum ctl_status status = list(&listing);
+	enum ctl_status status = list_keys(&listing);
 
 	*ret_n = listing.n;
 	return status;
@@ -89,7 +89,7 @@ struct key_removal {
 	struct ctl_taken taken;
 };
 
-static int take(void *user, const struct bid_content_key *key)
+static int take_key(void *user, const struct bid_content_key *key)
 {
 	struct key_removal *taking = user;
 	const struct ctl_content_keys *which = taking->which;
@@ -117,7 +117,7 @@ enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store 
 					struct ctl_taken *taken)
 {
 	struct key_removal taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
-	int r = bid_store_each_content_key(store, take, &taking);
+	int r = bid_store_each_content_key(store, take_key, &taking);
 
 	*taken = taking.taken;
 	if (r < 0)

@@ -113,7 +113,7 @@ static bool is_linked(struct look *look)
 	return false;
 }
 
-static int add(struct ctl_mapped_code *adding, const struct ctl_debug_of *of)
+static int add_debug_file(struct ctl_mapped_code *adding, const struct ctl_debug_of *of)
 {
 	struct look look = { .store = adding->store, .of = of, .fd = -1 };
 	int r = 0;
@@ -135,7 +135,7 @@ int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stat
 
 	ctl_mapped_code_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
-		r = add(&adding, &files->of[i]);
+		r = add_debug_file(&adding, &files->of[i]);
 		ctl_add_stats_progress(stats, 0);
 	}
 	settled = ctl_mapped_code_settle(&adding);

@@ -188,7 +188,7 @@ static int is_first_name(struct usage *usage, const struct stat *st, uint64_t by
 }
 
 /* Count the file or directory @text, relative to the store. */
-static int count(struct usage *usage, const char *text, const struct stat *st)
+static int count_file(struct usage *usage, const char *text, const struct stat *st)
 {
 	uint64_t bytes = (uint64_t)st->st_blocks * 512;
 	struct stored_path place = { .row = FOREIGN };
@@ -212,7 +212,7 @@ static int count(struct usage *usage, const char *text, const struct stat *st)
 	return 0;
 }
 
-static int walk(struct usage *usage)
+static int walk_store(struct usage *usage)
 {
 	const char *root = bid_store_path(usage->store);
 	FTS *tree = fts_open((char *const[]){ (char *)root, NULL }, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
@@ -226,7 +226,7 @@ static int walk(struct usage *usage)
 			bid_error_about(entry->fts_path, -entry->fts_errno, "%s", strerror(entry->fts_errno));
 			usage->incomplete = true;
 		} else if (entry->fts_info != FTS_DP) {
-			r = count(usage, entry->fts_path + strlen(root) + (entry->fts_level > 0), entry->fts_statp);
+			r = count_file(usage, entry->fts_path + strlen(root) + (entry->fts_level > 0), entry->fts_statp);
 		}
 	}
 	if (r == 0)
@@ -264,7 +264,7 @@ static void print_sums(const struct ctl *ctl, const struct usage *usage)
 	}
 }
 
-static void report(const struct ctl *ctl, const struct usage *usage)
+static void report_usage(const struct ctl *ctl, const struct usage *usage)
 {
 	print_sums(ctl, usage);
 	ctl_totals(ctl, CTL_NUMBER("files", 0, usage->all.files), CTL_SIZE("size", 0, usage->all.bytes),
@@ -281,10 +281,10 @@ enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	usage.store = store;
-	r = store ? walk(&usage) : 0;
+	r = store ? walk_store(&usage) : 0;
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "search the store");
 	twalk_r(usage.inodes, add_shared, &usage);
-	report(ctl, &usage);
+	report_usage(ctl, &usage);
 	return usage.incomplete ? CTL_TROUBLE : CTL_DONE;
 }

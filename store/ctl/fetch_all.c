@@ -137,7 +137,7 @@ static void take_answer(void *user, const struct bid_result *result)
 }
 
 /* Start the next download. */
-static void begin(struct fetching *fetching)
+static void begin_fetches(struct fetching *fetching)
 {
 	struct ctl_wanted *wanted = &fetching->wanted[fetching->begun++];
 	struct bid_file file = BID_FILE_NONE;
@@ -207,7 +207,7 @@ static void draw_one(const struct bid_progress *one, struct ctl_progress *line)
 				  sized ? ctl_format_size(one->size, size) : "");
 }
 
-static void draw(const struct fetching *fetching, struct ctl_progress *line)
+static void draw_progress(const struct fetching *fetching, struct ctl_progress *line)
 {
 	struct running_sum sum = { 0 };
 	struct bid_server_stats stats;
@@ -240,12 +240,12 @@ static void wait_for_some(struct fetching *fetching, struct ctl_progress *line)
 		fetching->ended += (size_t)ended;
 	if (ctl_progress_wanted() && bid_clock_ms() >= fetching->redraw_ms) {
 		fetching->redraw_ms = bid_clock_ms() + REDRAW_MS;
-		draw(fetching, line);
+		draw_progress(fetching, line);
 	}
 }
 
 /* Copy the negative cache entries of the servers behind a result without requests into its trace. */
-static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
+static void recall_response(const struct fetching *fetching, struct ctl_wanted *wanted)
 {
 	struct bid_negative *negative;
 	struct bid_server_stats stats;
@@ -260,7 +260,7 @@ static void recall(const struct fetching *fetching, struct ctl_wanted *wanted)
 	bid_negative_free(negative);
 }
 
-static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrupts)
+static enum ctl_status fetch_wanted(struct fetching *fetching, const sigset_t *interrupts)
 {
 	struct ctl_progress line = { 0 };
 
@@ -270,7 +270,7 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 		return ctl_trouble("servers", -errno, "start to fetch");
 	while (fetching->ended < fetching->n) {
 		while (fetching->begun < fetching->n && fetching->begun - fetching->ended < AT_ONCE)
-			begin(fetching);
+			begin_fetches(fetching);
 		if (fetching->ended < fetching->n)
 			wait_for_some(fetching, &line);
 	}
@@ -279,7 +279,7 @@ static enum ctl_status fetch(struct fetching *fetching, const sigset_t *interrup
 }
 
 /* Have a mount over the store retry its servers: it does not see this program's options, and has its own negative cache. */
-static void refresh(const struct fetching *fetching, struct ctl_wanted_list *list)
+static void refresh_wanted(const struct fetching *fetching, struct ctl_wanted_list *list)
 {
 	const char *path = bid_store_path(fetching->store);
 
@@ -308,7 +308,7 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	if (fetching.n == 0)
 		return CTL_DONE;
 	fetching.covered = bid_is_mount(bid_store_path(store));
-	refresh(&fetching, list);
+	refresh_wanted(&fetching, list);
 	/* before the threads start, so that they inherit the mask */
 	ctl_end_signals(&interrupts);
 	sigprocmask(SIG_BLOCK, &interrupts, &before);
@@ -318,9 +318,9 @@ enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, st
 	if (!ctl->verbose || fetching.n == 1)
 		bid_log_init("bidctl", BID_LOG_ERROR);
 	if (status == CTL_DONE)
-		status = fetch(&fetching, &interrupts);
+		status = fetch_wanted(&fetching, &interrupts);
 	if (status == CTL_DONE && ctl->verbose && fetching.n == 1)
-		recall(&fetching, fetching.wanted);
+		recall_response(&fetching, fetching.wanted);
 	/* joins the threads, which write to @list */
 	ctl_servers_release(&servers);
 	bid_log_init("bidctl", ctl->quiet ? BID_LOG_ERROR : ctl->verbose ? BID_LOG_INFO : BID_LOG_WARNING);

@@ -14,7 +14,7 @@ struct aged {
 	struct bid_forgotten left, gone;
 };
 
-static void evicted(void *user, const struct bid_eviction *eviction)
+static void print_evicted(void *user, const struct bid_eviction *eviction)
 {
 	const struct ctl *ctl = user;
 
@@ -26,7 +26,7 @@ static void evicted(void *user, const struct bid_eviction *eviction)
 }
 
 /* Drop quarantined files and scan results without a use for BID_FORGET_S. */
-static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *aged)
+static void forget_old(const struct ctl *ctl, struct bid_store *store, struct aged *aged)
 {
 	int r = bid_store_forget(store, (int64_t)time(NULL) - BID_FORGET_S, ctl->dry_run, &aged->left, &aged->gone);
 
@@ -34,7 +34,7 @@ static void forget(const struct ctl *ctl, struct bid_store *store, struct aged *
 		bid_warning("%s: cannot remove old files from '%s'", bid_strerror(r), bid_store_path(store));
 }
 
-static void report(const struct ctl *ctl, const struct bid_evict_stats *stats, const struct aged *aged)
+static void report_evictions(const struct ctl *ctl, const struct bid_evict_stats *stats, const struct aged *aged)
 {
 	ctl_totals(ctl, CTL_NUMBER("fetched", 0, stats->artifacts - stats->made),
 		   CTL_SIZE("fetched_size", 0, stats->size - stats->made_size), CTL_NUMBER("derived", 0, stats->made),
@@ -76,7 +76,7 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 {
 	struct bid_evict_config config = {
 		.dry_run = ctl->dry_run,
-		.evicted = evicted,
+		.evicted = print_evicted,
 		.user = (void *)ctl,
 	};
 	ctl_auto_store struct bid_store *store = NULL;
@@ -96,11 +96,11 @@ enum ctl_status ctl_gc(const struct ctl *ctl, int argc, char **argv)
 
 		config.limits.cache_size = bytes_of(&ctl->cache_size, total);
 		config.limits.min_free = bytes_of(&ctl->min_free, total);
-		forget(ctl, store, &aged);
+		forget_old(ctl, store, &aged);
 		r = bid_store_evict(store, &config, &stats);
 	}
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "search the store");
-	report(ctl, &stats, &aged);
+	report_evictions(ctl, &stats, &aged);
 	return are_kept(&config.limits, &stats) ? CTL_DONE : CTL_REFUSED;
 }

@@ -80,7 +80,7 @@ static int find_path(struct bid_store *store, const struct bid_request *request,
  * Classify an artifact that is not there: it is absent only if the servers said so. Otherwise its absence is unknown, and the error
  * becomes the one of the servers, or of the mount or the store that keeps bidctl from them.
  */
-static void classify(const struct getting *getting, struct ctl_wanted *wanted)
+static void classify_wanted(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	const struct ctl_trace *trace = &wanted->trace;
 	const struct bid_request *request = &wanted->request;
@@ -113,7 +113,7 @@ static void find_unstripped(struct getting *getting)
 }
 
 /* Bring all wanted artifacts into the store, with the shared files of dwz(1). Returns as ctl_fetch_all(). */
-static enum ctl_status fetch(struct getting *getting)
+static enum ctl_status fetch_missing(struct getting *getting)
 {
 	struct ctl_wanted_list *list = &getting->list;
 	size_t first = list->n;
@@ -230,7 +230,7 @@ static void write_row(const struct ctl *ctl, const struct ctl_wanted *wanted, en
 }
 
 /* Print the path of the artifact. Its file may have gone since. */
-static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted *wanted)
+static enum ctl_status deliver_file(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	const struct ctl *ctl = getting->ctl;
@@ -260,7 +260,7 @@ static enum ctl_status deliver(const struct getting *getting, struct ctl_wanted 
 }
 
 /* Report the servers' responses and the cause on standard error, with --json also as JSON on standard output. */
-static enum ctl_status fail(const struct getting *getting, struct ctl_wanted *wanted)
+static enum ctl_status report_failure(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	char name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX], buf[CAUSE_MAX];
 	const char *cause = cause_of(getting, wanted, buf);
@@ -302,12 +302,12 @@ static enum ctl_status get_one(struct getting *getting)
 				       ? bid_store_look_up(getting->store, &wanted->request, &file)
 				       : bid_store_find(getting->store, &wanted->request, &file);
 	bid_file_release(&file);
-	status = fetch(getting);
+	status = fetch_missing(getting);
 	wanted = getting->list.wanted;
 	if (getting->covering)
 		wanted->trace.stored = wanted->error;
 	take_responses(getting, wanted);
-	classify(getting, wanted);
+	classify_wanted(getting, wanted);
 	for (size_t i = 1; i < getting->list.n && status == CTL_DONE; i++)
 		if (getting->list.wanted[i].error < 0)
 			bid_warning("%s: the dwz file that holds most of the debug information: debuginfo of '%s'",
@@ -316,7 +316,7 @@ static enum ctl_status get_one(struct getting *getting)
 	if (status == CTL_TROUBLE || status == CTL_USAGE || (status != CTL_DONE && wanted->error != 0))
 		return status;
 	/* a file that came before the signal is delivered */
-	delivered = wanted->error == 0 ? deliver(getting, wanted) : fail(getting, wanted);
+	delivered = wanted->error == 0 ? deliver_file(getting, wanted) : report_failure(getting, wanted);
 	return status == CTL_DONE ? delivered : status;
 }
 
@@ -442,7 +442,7 @@ static void complain_once(const struct getting *getting)
 	}
 }
 
-static enum ctl_status report(const struct getting *getting)
+static enum ctl_status report_results(const struct getting *getting)
 {
 	size_t counts[STATES] = { 0 }, unidentified = 0;
 	uint64_t bytes = 0;
@@ -485,14 +485,14 @@ static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from fro
 		return status;
 	if (make_list(getting, kind) < 0)
 		return ctl_no_memory();
-	status = fetch(getting);
+	status = fetch_missing(getting);
 	if (status == CTL_TROUBLE || status == CTL_USAGE)
 		return status;
 	for (size_t i = 0; i < getting->list.n; i++) {
 		take_responses(getting, &getting->list.wanted[i]);
-		classify(getting, &getting->list.wanted[i]);
+		classify_wanted(getting, &getting->list.wanted[i]);
 	}
-	reported = report(getting);
+	reported = report_results(getting);
 	if (reported < lines)
 		reported = lines;
 	return status == CTL_DONE ? reported : status;

@@ -229,7 +229,7 @@ static int list_sorted(struct build_listing *listing, int first, int (*order)(co
 	return r;
 }
 
-static int list(struct build_listing *listing, enum ctl_order order)
+static int list_builds(struct build_listing *listing, enum ctl_order order)
 {
 	static int (*const orders[])(const void *a, const void *b) = {
 		[CTL_BY_ID] = by_id, [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size
@@ -272,7 +272,7 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		return ctl_list_content_keys(ctl, store);
 	listing.store = store;
 
-	r = store ? list(&listing, ctl->order) : 0;
+	r = store ? list_builds(&listing, ctl->order) : 0;
 	/* an empty table says nothing */
 	ctl_totals(ctl, CTL_NUMBER("builds", listing.n == 0 && ctl_is_terminal(stdout) ? 0 : CTL_HIDDEN, listing.n),
 		   CTL_SIZE("size", CTL_HIDDEN, listing.size));

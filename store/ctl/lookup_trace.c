@@ -18,7 +18,7 @@ void ctl_trace_release(struct ctl_trace *trace)
 }
 
 /* Add a response, and take ownership. Without memory for it, it is left out. */
-static void add(struct ctl_trace *trace, json_t *response)
+static void add_response(struct ctl_trace *trace, json_t *response)
 {
 	if (!trace->servers)
 		trace->servers = json_array();
@@ -32,21 +32,21 @@ void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result)
 		const struct bid_report *from = result->reports[i];
 
 		trace->changed |= from->changed;
-		add(trace,
-		    json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server", bid_json_text(from->server), "state",
-			      bid_outcome_name(from->outcome), "reason", bid_json_text(from->text ? from->text : ""), "url",
-			      bid_json_text(from->url), "redirect", bid_json_text(from->redirect), "requests",
-			      (json_int_t)from->requests, "before", bid_json_text(from->before), "bytes", (json_int_t)from->bytes,
-			      "received", (json_int_t)from->received, "elapsed_ms", (json_int_t)from->elapsed_ms));
+		add_response(trace, json_pack("{s:o, s:s, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "server",
+					      bid_json_text(from->server), "state", bid_outcome_name(from->outcome), "reason",
+					      bid_json_text(from->text ? from->text : ""), "url", bid_json_text(from->url),
+					      "redirect", bid_json_text(from->redirect), "requests", (json_int_t)from->requests,
+					      "before", bid_json_text(from->before), "bytes", (json_int_t)from->bytes, "received",
+					      (json_int_t)from->received, "elapsed_ms", (json_int_t)from->elapsed_ms));
 	}
 }
 
 void ctl_trace_add_negative(struct ctl_trace *trace, const char *server, unsigned again_s)
 {
 	if (again_s > 0)
-		add(trace, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(server), "state",
-				     bid_outcome_name(BID_OUTCOME_ABSENT), "reason", "same response earlier", "retry_s",
-				     (json_int_t)again_s));
+		add_response(trace, json_pack("{s:o, s:s, s:s, s:I}", "server", bid_json_text(server), "state",
+					      bid_outcome_name(BID_OUTCOME_ABSENT), "reason", "same response earlier", "retry_s",
+					      (json_int_t)again_s));
 }
 
 static bool is_of(const json_t *response, const struct bid_request *request)
@@ -75,7 +75,7 @@ void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, c
 			json_object_set_new(response, keys[k][0], value ? json_incref(value) : json_null());
 		}
 		if (response)
-			add(trace, response);
+			add_response(trace, response);
 	}
 }
 

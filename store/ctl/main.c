@@ -257,7 +257,7 @@ enum ctl_status ctl_usage(const char *subject, const char *format, ...)
 }
 
 /* Refuse @word, and suggest @meant (NULL for nothing). */
-static enum ctl_status refuse(const char *what, const char *word, const char *meant, const char *dashes)
+static enum ctl_status refuse_word(const char *what, const char *word, const char *meant, const char *dashes)
 {
 	char subject[64];
 
@@ -275,7 +275,7 @@ int ctl_word(const char *what, const char *word, const char *const *words)
 		if (strcmp(words[i], word) == 0)
 			return i;
 	if (meant) {
-		refuse(what, word, meant, "");
+		refuse_word(what, word, meant, "");
 	} else {
 		char list[256] = "";
 
@@ -315,7 +315,7 @@ static enum ctl_status refuse_command(const char *name)
 	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++)
 		if (strcmp(aliases[i][0], name) == 0)
 			meant = aliases[i][1];
-	return refuse("command", name, meant ? meant : bid_did_you_mean(name, names), "");
+	return refuse_word("command", name, meant ? meant : bid_did_you_mean(name, names), "");
 }
 
 /* Does row @index name @command, as an option of certain commands? */
@@ -525,7 +525,7 @@ static enum ctl_status refuse_name(const char *word)
 	for (size_t i = 0; i < N_OPTIONS; i++)
 		names[i] = options[i].name;
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-	return refuse("option", name, bid_did_you_mean(name, names), "--");
+	return refuse_word("option", name, bid_did_you_mean(name, names), "--");
 }
 
 /* Refuse @word, the last word before getopt_long(3)'s position. */
@@ -537,7 +537,7 @@ static enum ctl_status refuse_option(const struct option *longs, const char *wor
 		if (longs->val == optopt)
 			return ctl_usage(word, "takes no argument");
 	/* getopt_long(3) may still be inside a word of several letters */
-	return refuse("option", (char[]){ (char)optopt, '\0' }, NULL, "-");
+	return refuse_word("option", (char[]){ (char)optopt, '\0' }, NULL, "-");
 }
 
 /* Does @word, "--NAME" or "--NAME=VALUE", have the full name of @option? getopt_long(3) accepts abbreviated names. */
@@ -583,7 +583,7 @@ static size_t row_of_letter(int key, const struct command *command)
 	return row;
 }
 
-static enum ctl_status parse(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
+static enum ctl_status parse_command(struct ctl *ctl, struct wanted *wanted, int argc, char **argv)
 {
 	struct option longs[N_OPTIONS + 1] = { 0 };
 	char shorts[2 * N_OPTIONS + 2] = ":";
@@ -628,7 +628,7 @@ static enum ctl_status refuse_of_command(const char *command, const char *option
 	return ctl_usage(subject, "not an option of '%s'", command);
 }
 
-static enum ctl_status run(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
+static enum ctl_status run_command(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
 {
 	const struct command *command = wanted->command;
 
@@ -685,7 +685,7 @@ int main(int argc, char **argv)
 	/* before the options: errors in them, too */
 	if (json)
 		ctl_envelope_begin(&envelope);
-	status = parse(&ctl, &wanted, argc, argv);
+	status = parse_command(&ctl, &wanted, argc, argv);
 	set_when(ctl.color, CTL_COLOUR_ALWAYS, CTL_COLOUR_NEVER);
 	set_when(ctl.progress, CTL_PROGRESS_ALWAYS, CTL_PROGRESS_NEVER);
 	if (ctl.quiet)
@@ -697,7 +697,7 @@ int main(int argc, char **argv)
 		json = false;
 	ctl.json = json;
 	if (status == CTL_DONE)
-		status = run(&ctl, &wanted, argc - optind, argv + optind);
+		status = run_command(&ctl, &wanted, argc - optind, argv + optind);
 	if (ctl.json && ctl_envelope_end(&envelope) < 0)
 		status = ctl_no_memory();
 

@@ -33,7 +33,8 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 }
 
 /* Print the build if it is missing, with the text behind the id. */
-static enum ctl_status check(const struct ctl *ctl, struct bid_store *store, const struct bid_id *id, const char *rest, size_t *n)
+static enum ctl_status check_id(const struct ctl *ctl, struct bid_store *store, const struct bid_id *id, const char *rest,
+				size_t *n)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = is_missing(store, id);
@@ -70,7 +71,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 			return ctl_usage(argv[i], "not a build-id in hex, and a recording goes with '--perf-data'");
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
 		if (ctl_parse_id(argv[i], &id) == 0)
-			status = check(ctl, store, &id, "", &n);
+			status = check_id(ctl, store, &id, "", &n);
 	if (status == CTL_DONE && argc == 0)
 		status = ctl_needs_read(ctl, ctl->perf_data ? CTL_NEEDS_PERF_DATA : CTL_NEEDS_LIST, NULL, &needs);
 	/* the good lines of a list count even if others were bad */
@@ -80,7 +81,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 	}
 	for (size_t i = 0; i < needs.n && status == CTL_DONE; i++)
 		if (needs.builds[i].id.len > 0)
-			status = check(ctl, store, &needs.builds[i].id, needs.builds[i].path, &n);
+			status = check_id(ctl, store, &needs.builds[i].id, needs.builds[i].path, &n);
 	ctl_totals(ctl, CTL_NUMBER("missing", CTL_HIDDEN, n));
 	if (status == CTL_DONE && lines == CTL_DONE && (n > 0 || needs.partial))
 		return CTL_REFUSED;

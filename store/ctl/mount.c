@@ -75,7 +75,7 @@ static int take_mount(void *user, const struct ctl_mount *mount)
 }
 
 /* Run umount(8) as root, else fusermount3(1), which prints its own errors. */
-static enum ctl_status unmount(const struct ctl *ctl, const char *point)
+static enum ctl_status unmount_point(const struct ctl *ctl, const char *point)
 {
 	const char *const as_root[] = { "umount", "--", point, NULL };
 	const char *const as_user[] = { "fusermount3", "-u", "--", point, NULL };
@@ -109,7 +109,7 @@ static enum ctl_status unmount_one(const struct ctl *ctl, const char *point, con
 		bid_error_about(name, -EBUSY, "%zu mounts of the store '%s' - name one", search.n, name);
 		return CTL_REFUSED;
 	}
-	return unmount(ctl, search.found);
+	return unmount_point(ctl, search.found);
 }
 
 enum ctl_status ctl_umount(const struct ctl *ctl, int argc, char **argv)

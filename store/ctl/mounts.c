@@ -19,7 +19,7 @@ enum {
 };
 
 /* Copy @text, and decode blank, tab, newline and backslash, which the kernel writes as "\ooo". */
-static int unescape(const char *text, char *ret_path, size_t size)
+static int unescape_path(const char *text, char *ret_path, size_t size)
 {
 	size_t len = 0;
 
@@ -85,8 +85,8 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	ret_mount->owner = read_owner(super);
 	ret_mount->whole = strcmp(fields[ROOT], "/") == 0;
 	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");
-	return unescape(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
-	       unescape(source, ret_mount->source, sizeof(ret_mount->source)) == 0;
+	return unescape_path(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
+	       unescape_path(source, ret_mount->source, sizeof(ret_mount->source)) == 0;
 }
 
 bool ctl_mount_is_bidfs(const struct ctl_mount *mount)

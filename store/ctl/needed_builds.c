@@ -29,7 +29,7 @@ static enum ctl_status read_perf_data(const struct ctl *ctl, struct ctl_perf_dat
 	return status;
 }
 
-static int add(struct ctl_perf_data *needs, const struct bid_id *id, const char *path)
+static int add_needed(struct ctl_perf_data *needs, const struct bid_id *id, const char *path)
 {
 	return ctl_perf_data_add(needs, &(struct bid_perfdata_dso){ .id = *id, .sized = true, .path = path });
 }
@@ -45,7 +45,7 @@ static int take_core_file(void *user, const struct bid_elf_core_file *file)
 {
 	if (file->id.len == 0 && (!file->code || is_memory(file->path)))
 		return 0;
-	return add(user, &file->id, file->path);
+	return add_needed(user, &file->id, file->path);
 }
 
 /* Order by path, builds with an id first. */
@@ -187,7 +187,7 @@ static const char *why_unidentified(int error)
 
 static int add_unidentified(struct ctl_perf_data *needs, const char *path, int error)
 {
-	int r = add(needs, &(struct bid_id){ 0 }, path);
+	int r = add_needed(needs, &(struct bid_id){ 0 }, path);
 
 	if (r == 0) {
 		needs->builds[needs->n - 1].why = strdup(why_unidentified(error));
@@ -216,7 +216,7 @@ static int take_mapping(void *user, const struct ctl_mapping *mapping)
 		return 0;
 	if (r < 0)
 		return add_unidentified(process->needs, fd < 0 ? mapping->path : path, r);
-	r = add(process->needs, &id, path);
+	r = add_needed(process->needs, &id, path);
 	if (r < 0 || !process->store)
 		return r;
 	r = bid_store_add_file(process->store, &(struct bid_add){ .path = path, .fd = fd, .link = process->ctl->link }, &added);
@@ -265,7 +265,7 @@ static int take_line(struct ctl_perf_data *needs, char *line, size_t number, siz
 	name[strcspn(name, "\r\n")] = '\0';
 	id_text[len] = '\0';
 	if (ctl_parse_id(id_text, &id) == 0)
-		return add(needs, &id, name);
+		return add_needed(needs, &id, name);
 	refuse_line(id_text, number, n_refused);
 	return 0;
 }

@@ -54,7 +54,7 @@ static bool is_covered(const struct ctl_mount *mount)
 }
 
 /* Order @mount into the state. @ret_state receives its report, from before or after, for the caller to release. */
-static int set(const struct ctl_mount *mount, bool offline, json_t **ret_state)
+static int set_offline(const struct ctl_mount *mount, bool offline, json_t **ret_state)
 {
 	char dir[PATH_MAX + sizeof("/.bidfs")];
 	int r;
@@ -83,7 +83,7 @@ static const char *why_silent(const json_t *state)
 }
 
 /* Report the state. @error is a negative errno after a failure, or 0. */
-static void report(struct mount_order *orders, const struct ctl_mount *mount, const char *silent, int error)
+static void report_mount(struct mount_order *orders, const struct ctl_mount *mount, const char *silent, int error)
 {
 	const char *trouble = error < 0 ? why_not(error) : NULL;
 
@@ -113,7 +113,7 @@ static enum ctl_status status_of(int error)
 	}
 }
 
-static int order(void *user, const struct ctl_mount *mount)
+static int order_mount(void *user, const struct ctl_mount *mount)
 {
 	struct mount_order *orders = user;
 	enum ctl_status status;
@@ -123,7 +123,7 @@ static int order(void *user, const struct ctl_mount *mount)
 
 	if (orders->store && strcmp(orders->store, mount->source) != 0)
 		return 0;
-	r = set(mount, orders->offline, &state);
+	r = set_offline(mount, orders->offline, &state);
 	/* the order goes to the whole mount, at its own mount point */
 	if (r == -ENOENT && orders->all)
 		return 0;
@@ -131,10 +131,10 @@ static int order(void *user, const struct ctl_mount *mount)
 	silent = why_silent(state);
 	/* a read-only mount without servers needs no order */
 	if (r == 0 || (r == -EROFS && silent)) {
-		report(orders, mount, silent, 0);
+		report_mount(orders, mount, silent, 0);
 		status = !silent == !orders->offline ? CTL_DONE : CTL_REFUSED;
 	} else {
-		report(orders, mount, NULL, r);
+		report_mount(orders, mount, NULL, r);
 		status = status_of(r);
 	}
 	if (status > orders->status)
@@ -151,7 +151,7 @@ static void order_named(struct mount_order *orders, const char *name)
 	int r;
 
 	orders->all = !name;
-	r = name ? ctl_each_mount_at(name, order, orders) : ctl_each_mount(order, orders);
+	r = name ? ctl_each_mount_at(name, order_mount, orders) : ctl_each_mount(order_mount, orders);
 	if (r == -ENOENT || (r == 0 && orders->n == before)) {
 		bid_error_about(name ? name : "offline", -ENOENT,
 				name ? "no mount of bidfs" : "no mount of bidfs for 'offline' - 'bidctl mount' makes one");

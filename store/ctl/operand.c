@@ -42,7 +42,7 @@ struct id_candidates {
 	size_t n; /* also counts ids beyond ids[] */
 };
 
-static int collect(void *user, const struct bid_id *id)
+static int collect_id(void *user, const struct bid_id *id)
 {
 	struct id_candidates *candidates = user;
 
@@ -79,7 +79,7 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 			return 0;
 		}
 	}
-	r = bid_store_which(store, bid_id_lower(text, digits), collect, &candidates, ret_id);
+	r = bid_store_which(store, bid_id_lower(text, digits), collect_id, &candidates, ret_id);
 	if (r == -ENOTUNIQ) {
 		bid_error_about(digits, r, "ambiguous: %zu build-ids begin with '%s'", candidates.n, digits);
 		list_candidates(&candidates);
@@ -126,7 +126,7 @@ static enum ctl_status which_file(const char *path, struct bid_id *ret_id, char 
 static enum ctl_status which_path(struct bid_store *store, const char *path, struct bid_id *ret_id)
 {
 	struct id_candidates builds = { .n = 0 };
-	int r = store ? bid_store_each_build(store, path, collect, &builds) : -ENOENT;
+	int r = store ? bid_store_each_build(store, path, collect_id, &builds) : -ENOENT;
 
 	if (r < 0 && r != -ENOENT)
 		return ctl_which_failed(path, r);

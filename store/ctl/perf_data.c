@@ -45,14 +45,14 @@ int ctl_perf_data_add(struct ctl_perf_data *recording, const struct bid_perfdata
 }
 
 /* bid_perfdata_fn */
-static int collect(void *user, const struct bid_perfdata_dso *dso)
+static int collect_dso(void *user, const struct bid_perfdata_dso *dso)
 {
 	return ctl_perf_data_add(user, dso);
 }
 
 enum ctl_status ctl_perf_data_read(struct ctl_perf_data *recording, bool hottest_first)
 {
-	int r = bid_perfdata_read(recording->path, hottest_first ? BID_PERFDATA_SAMPLES : 0, collect, recording,
+	int r = bid_perfdata_read(recording->path, hottest_first ? BID_PERFDATA_SAMPLES : 0, collect_dso, recording,
 				  &recording->summary);
 
 	if (r == 0)
@@ -107,7 +107,7 @@ bool ctl_build_lacks(enum ctl_build_state state)
 }
 
 /* Describe the result for @build, except its path. Returns @text. */
-static const char *describe(const struct ctl_perf_data *recording, const struct ctl_build *build, char *text, size_t size)
+static const char *describe_build(const struct ctl_perf_data *recording, const struct ctl_build *build, char *text, size_t size)
 {
 	char hex[BID_ID_HEX_MAX], date[CTL_TIME_MAX];
 	time_t recorded = recording->summary.modified;
@@ -143,7 +143,7 @@ static void print_builds(const struct ctl *ctl, const struct ctl_perf_data *reco
 		if (ctl->json || is_shown(ctl, recording, build))
 			ctl_row(ctl, CTL_ID("id", 40, &build->id), CTL_TEXT("state", 12, state_name(build->state)),
 				CTL_TEXT("path", 0, build->path),
-				CTL_TEXT("reason", 0, describe(recording, build, text, sizeof(text))),
+				CTL_TEXT("reason", 0, describe_build(recording, build, text, sizeof(text))),
 				CTL_TEXT("mode", CTL_HIDDEN, bid_perfdata_mode_name(build->mode)),
 				CTL_ID("found_id", CTL_HIDDEN, build->looked ? &build->found : NULL),
 				CTL_TIME("mtime", CTL_HIDDEN, build->looked ? build->mtime : 0));

@@ -10,7 +10,7 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-static int find(struct bid_store *store, const struct bid_request *request)
+static int find_stored(struct bid_store *store, const struct bid_request *request)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
@@ -24,7 +24,7 @@ static int pin_build(struct bid_store *store, const struct bid_id *id, bool pin,
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = dry_run ? find(store, &request) : bid_store_pin(store, &request, pin);
+		int r = dry_run ? find_stored(store, &request) : bid_store_pin(store, &request, pin);
 
 		if (r < 0 && r != -ENOENT)
 			return r;

@@ -61,7 +61,7 @@ static int list_id(void *user, const struct bid_id *id)
 	return r < 0 ? 0 : print_rows(listing, id, &file);
 }
 
-static enum ctl_status list(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_status list_definitions(const struct ctl *ctl, int argc, char **argv)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
@@ -94,7 +94,7 @@ static enum ctl_status no_such(const char *pattern)
 	return CTL_REFUSED;
 }
 
-static enum ctl_status show(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_status show_definitions(const struct ctl *ctl, int argc, char **argv)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
@@ -290,8 +290,8 @@ static enum ctl_status read_input(FILE *out)
 }
 
 /* Collect the operands of "probe add" in the form of perf's cache. */
-static enum ctl_status collect(struct bid_store *store, const struct ctl_probe_target *target, int argc, char **argv,
-			       struct ctl_probe_file *ret_file)
+static enum ctl_status collect_definitions(struct bid_store *store, const struct ctl_probe_target *target, int argc, char **argv,
+					   struct ctl_probe_file *ret_file)
 {
 	enum ctl_status status = CTL_DONE;
 	char *text = NULL;
@@ -362,7 +362,7 @@ static void report_change(const struct ctl *ctl, const struct bid_id *id, const 
 		   CTL_BOOL("dry_run", ctl->dry_run));
 }
 
-static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool adding)
+static enum ctl_status change_definitions(const struct ctl *ctl, int argc, char **argv, bool adding)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	struct change change = { .patterns = argv + 1, .n_patterns = argc - 1 };
@@ -377,7 +377,7 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 	if (status == CTL_DONE)
 		status = ctl_probe_target_find(store, argv[0], &target);
 	if (status == CTL_DONE && adding)
-		status = collect(store, &target, argc - 1, argv + 1, &change.wanted);
+		status = collect_definitions(store, &target, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {
 		r = ctl_probe_edit(store, &target.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
 		status = r < 0 ? change_failed(&target, &change, r) : CTL_DONE;
@@ -389,20 +389,20 @@ static enum ctl_status change(const struct ctl *ctl, int argc, char **argv, bool
 	return CTL_DONE;
 }
 
-static enum ctl_status add(const struct ctl *ctl, int argc, char **argv)
+static enum ctl_status add_definitions(const struct ctl *ctl, int argc, char **argv)
 {
-	return change(ctl, argc, argv, true);
+	return change_definitions(ctl, argc, argv, true);
 }
 
 static enum ctl_status take_out(const struct ctl *ctl, int argc, char **argv)
 {
-	return change(ctl, argc, argv, false);
+	return change_definitions(ctl, argc, argv, false);
 }
 
 enum ctl_status ctl_probe(const struct ctl *ctl, int argc, char **argv)
 {
 	static const char *const verbs[] = { "list", "show", "add", "remove", "apply", NULL };
-	static const ctl_command_fn runs[] = { list, show, add, take_out, ctl_probe_apply };
+	static const ctl_command_fn runs[] = { list_definitions, show_definitions, add_definitions, take_out, ctl_probe_apply };
 	int verb = ctl_word("verb of 'probe'", argv[0], verbs);
 
 	return verb < 0 ? CTL_USAGE : runs[verb](ctl, argc - 1, argv + 1);

@@ -191,8 +191,8 @@ static enum ctl_status not_collected(const struct ctl_probe_target *target, cons
 	return error == -ENOTSUP || error == -EBADMSG ? CTL_REFUSED : CTL_TROUBLE;
 }
 
-static enum ctl_status collect(const struct ctl_probe_target *target, const struct ctl_probe_file *file, char *const *patterns,
-			       int n, struct events *events)
+static enum ctl_status collect_events(const struct ctl_probe_target *target, const struct ctl_probe_file *file,
+				      char *const *patterns, int n, struct events *events)
 {
 	size_t room = 0;
 
@@ -215,7 +215,7 @@ static enum ctl_status collect(const struct ctl_probe_target *target, const stru
 }
 
 /* Read the build-id of the file @path, or in the notes of the kernel or a module. */
-static int identify(const struct event *event, const char *path, struct bid_id *ret_id)
+static int identify_file(const struct event *event, const char *path, struct bid_id *ret_id)
 {
 	bid_auto_fd int fd = -1;
 
@@ -234,7 +234,7 @@ static bool is_of_unknown_module(const struct bid_id *wanted, const struct event
 }
 
 /* Check that the target of @event is build @wanted: in another build an offset may be the middle of an instruction. */
-static enum ctl_status check(const struct bid_id *wanted, const struct event *event)
+static enum ctl_status check_build(const struct bid_id *wanted, const struct event *event)
 {
 	char path[PATH_MAX], hex[BID_ID_HEX_MAX], found_hex[BID_ID_HEX_MAX];
 	struct bid_id found = { 0 };
@@ -250,7 +250,7 @@ static enum ctl_status check(const struct bid_id *wanted, const struct event *ev
 				hex);
 		return CTL_REFUSED;
 	}
-	r = identify(event, path, &found);
+	r = identify_file(event, path, &found);
 	if (r == 0 && bid_id_answers(&found, wanted))
 		return CTL_DONE;
 	if (r == 0)
@@ -285,7 +285,7 @@ static enum ctl_status check_all(const struct bid_id *wanted, const struct event
 
 	for (size_t i = 0; i < events->n && status == CTL_DONE; i++)
 		if (is_first_of_target(events, i))
-			status = check(wanted, &events->events[i]);
+			status = check_build(wanted, &events->events[i]);
 	return status;
 }
 
@@ -376,7 +376,7 @@ static enum ctl_status not_set(const struct event *event, int error)
 }
 
 /* Set all events, or none. */
-static enum ctl_status set(const struct events *events)
+static enum ctl_status set_events(const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
 		bid_auto_free char *line = NULL;
@@ -394,7 +394,7 @@ static enum ctl_status set(const struct events *events)
 	return CTL_DONE;
 }
 
-static void report(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
+static void report_events(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
 		const struct event *event = &events->events[i];
@@ -412,7 +412,7 @@ static bool is_unrun(const struct event *event)
 	return event->path && strstr(event->path, "/" BID_STORE_UNNAMED "/");
 }
 
-static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
+static enum ctl_status apply_events(const struct ctl *ctl, const struct bid_id *id, const struct events *events)
 {
 	char hex[BID_ID_HEX_MAX];
 	enum ctl_status status;
@@ -429,18 +429,18 @@ static enum ctl_status apply(const struct ctl *ctl, const struct bid_id *id, con
 	if (status == CTL_DONE)
 		status = check_absent(events);
 	if (status == CTL_DONE && ctl->dry_run) {
-		report(ctl, id, events);
+		report_events(ctl, id, events);
 		return CTL_DONE;
 	}
 	if (status == CTL_DONE)
-		status = set(events);
+		status = set_events(events);
 	/* a second check, because the kernel resolved the path itself */
 	if (status == CTL_DONE && check_all(id, events) != CTL_DONE) {
 		take_back(events, events->n);
 		return CTL_REFUSED;
 	}
 	if (status == CTL_DONE)
-		report(ctl, id, events);
+		report_events(ctl, id, events);
 	return status;
 }
 
@@ -460,6 +460,6 @@ enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
 	if (status == CTL_DONE)
 		status = ctl_probe_target_read(store, &target, &file);
 	if (status == CTL_DONE)
-		status = collect(&target, &file, argv + 1, argc - 1, &events);
-	return status == CTL_DONE ? apply(ctl, &target.id, &events) : status;
+		status = collect_events(&target, &file, argv + 1, argc - 1, &events);
+	return status == CTL_DONE ? apply_events(ctl, &target.id, &events) : status;
 }

@@ -98,7 +98,7 @@ static int make_new(const struct probe_text *old, ctl_probe_edit_fn edit, void *
 }
 
 /* Write the changed part. On a full disk restore the old text. */
-static int replace(int fd, const struct probe_text *old, const struct probe_text *new)
+static int replace_text(int fd, const struct probe_text *old, const struct probe_text *new)
 {
 	size_t same = 0;
 	int r;
@@ -132,11 +132,11 @@ static int edit_open(int fd, ctl_probe_edit_fn edit, void *user)
 		return r;
 	if (now.len != old.len || memcmp(now.data, old.data, old.len) != 0)
 		return 1;
-	return replace(fd, &old, &new);
+	return replace_text(fd, &old, &new);
 }
 
 /* Call @edit for the definitions in @made, or none, without a change. */
-static int foresee(const struct bid_file *made, ctl_probe_edit_fn edit, void *user)
+static int preview_edit(const struct bid_file *made, ctl_probe_edit_fn edit, void *user)
 {
 	bid_cleanup(text_release) struct probe_text old = { 0 };
 	bid_cleanup(text_release) struct probe_text new = { 0 };
@@ -160,7 +160,7 @@ int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_e
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (dry_run)
-		return r < 0 && bid_store_kinds(store, id) <= 0 ? -ENOENT : foresee(&made, edit, user);
+		return r < 0 && bid_store_kinds(store, id) <= 0 ? -ENOENT : preview_edit(&made, edit, user);
 	bid_file_release(&made);
 	r = open_leased(store, id, &fd);
 	if (r < 0)

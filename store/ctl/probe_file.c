@@ -29,7 +29,7 @@ static bool is_head(const char *line)
 }
 
 /* Cut @text into lines, and count them. */
-static int cut(struct ctl_probe_file *file, size_t len, size_t *ret_lines)
+static int cut_lines(struct ctl_probe_file *file, size_t len, size_t *ret_lines)
 {
 	char *end = file->text + len;
 	size_t n = 0;
@@ -63,7 +63,7 @@ int ctl_probe_file_parse(char *text, size_t len, struct ctl_probe_file *ret_file
 	*ret_file = (struct ctl_probe_file){ .text = text };
 	if (!is_text(text, len))
 		return -EBADMSG;
-	r = cut(ret_file, len, &lines);
+	r = cut_lines(ret_file, len, &lines);
 	if (r < 0)
 		return r;
 	ret_file->probes = calloc(lines + 1, sizeof(*ret_file->probes));

@@ -82,7 +82,7 @@ static int find_other(void *user, const struct bid_id *id)
 }
 
 /* Report the absence of definitions, and name another build of the path that has some. */
-static enum ctl_status none(struct bid_store *store, const struct ctl_probe_target *target)
+static enum ctl_status report_absent(struct bid_store *store, const struct ctl_probe_target *target)
 {
 	struct others others = { .store = store, .id = &target->id };
 	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
@@ -114,7 +114,7 @@ enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_
 		r = read_file(target->path, ret_file);
 	}
 	if (r == -ENOENT || r == -ENODATA || (r == 0 && ret_file->n == 0))
-		return none(store, target);
+		return report_absent(store, target);
 	if (r < 0)
 		bid_error_about(bid_id_format(&target->id, hex), r, "%s: the probe definitions of '%s'",
 				r == -EBADMSG ? "not in perf's format" : bid_strerror(r), hex);

@@ -15,7 +15,7 @@
 #include "base/path.h"
 
 /* Parse a line of maps. Returns false unless it maps a file as code. */
-static bool parse(char *line, struct ctl_mapping *ret_mapping)
+static bool parse_line(char *line, struct ctl_mapping *ret_mapping)
 {
 	unsigned long long inode;
 	unsigned major, minor;
@@ -50,7 +50,7 @@ static int read_maps(int process, int (*fn)(void *user, const struct ctl_mapping
 		struct ctl_mapping mapping = { .process = process };
 
 		*ret_empty = false;
-		if (parse(line, &mapping))
+		if (parse_line(line, &mapping))
 			r = fn(user, &mapping);
 	}
 	/* maps of a process without read permission can be opened, but not read */
@@ -108,7 +108,7 @@ int ctl_maps_each(const char *pid, int (*fn)(void *user, const struct ctl_mappin
 }
 
 /* Decode a newline in a path, which only maps writes as "\012". */
-static void unescape(char *path)
+static void unescape_path(char *path)
 {
 	char *to = path;
 
@@ -158,7 +158,7 @@ static int path_of(const struct ctl_mapping *mapping, char ret_path[static PATH_
 	if (strlen(mapping->path) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	memcpy(ret_path, mapping->path, strlen(mapping->path) + 1);
-	unescape(ret_path);
+	unescape_path(ret_path);
 	return bid_path_strip_deleted(ret_path) ? -ESTALE : 0;
 }
 

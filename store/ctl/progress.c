@@ -34,7 +34,7 @@ static int width_of_terminal(void)
 	return window.ws_col < LINE_ROOM ? window.ws_col : LINE_ROOM - 1;
 }
 
-static void show(struct ctl_progress *progress, const char *line, int columns)
+static void show_line(struct ctl_progress *progress, const char *line, int columns)
 {
 	int64_t now = bid_clock_ms();
 
@@ -81,7 +81,7 @@ void ctl_progress_draw(struct ctl_progress *progress, uint64_t received, uint64_
 	room = columns - (int)strlen(line) - 9;
 	if (part <= whole && whole > 0)
 		draw_bar(line, sizeof(line), part, whole, room < BAR_MAX ? room : BAR_MAX);
-	show(progress, line, columns);
+	show_line(progress, line, columns);
 }
 
 void ctl_progress_text(struct ctl_progress *progress, const char *format, ...)
@@ -96,7 +96,7 @@ void ctl_progress_text(struct ctl_progress *progress, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(line, sizeof(line), format, arguments);
 	va_end(arguments);
-	show(progress, line, width_of_terminal());
+	show_line(progress, line, width_of_terminal());
 }
 
 void ctl_progress_clear(struct ctl_progress *progress)

@@ -78,7 +78,7 @@ static int is_listed(const struct dirent *entry)
 	return is_name(entry->d_name);
 }
 
-static int list(struct quarantine *quarantine)
+static int list_files(struct quarantine *quarantine)
 {
 	struct dirent **entries = NULL;
 	int n = quarantine->fd < 0 ? 0 : scandirat(quarantine->fd, ".", &entries, is_listed, by_name), r = n < 0 ? -errno : 0;
@@ -99,14 +99,14 @@ static int find_file(const struct quarantine *quarantine, const char *name)
 	return faccessat(quarantine->fd, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-static int show(struct quarantine *quarantine, const char *name)
+static int show_file(struct quarantine *quarantine, const char *name)
 {
 	int r = find_file(quarantine, name);
 
 	return r < 0 ? r : print_file(quarantine, name);
 }
 
-static int drop(struct quarantine *quarantine, const char *name)
+static int drop_file(struct quarantine *quarantine, const char *name)
 {
 	int r = find_file(quarantine, name);
 
@@ -125,7 +125,7 @@ static bool is_stored(struct bid_store *store, const struct bid_added *added, in
 }
 
 /* Add the file under its own build-id, unless the store has other bytes of it. */
-static int restore(struct quarantine *quarantine, const char *name)
+static int restore_file(struct quarantine *quarantine, const char *name)
 {
 	bid_auto_fd int fd = -1;
 	char path[PATH_MAX];
@@ -143,7 +143,7 @@ static int restore(struct quarantine *quarantine, const char *name)
 	r = bid_store_add(quarantine->store, path, BID_LINK_COPY, &added);
 	if (r == 0 && added.known && !is_stored(quarantine->store, &added, fd))
 		r = -EEXIST;
-	return r < 0 ? r : drop(quarantine, name);
+	return r < 0 ? r : drop_file(quarantine, name);
 }
 
 enum { LIST, SHOW, RESTORE, DROP };
@@ -151,7 +151,8 @@ enum { LIST, SHOW, RESTORE, DROP };
 /* Show, restore or drop the files @argv. */
 static enum ctl_status each_operand(struct quarantine *quarantine, int verb, int argc, char **argv)
 {
-	static int (*const verbs[])(struct quarantine * quarantine, const char *name) = { NULL, show, restore, drop };
+	static int (*const verbs[])(struct quarantine * quarantine, const char *name) = { NULL, show_file, restore_file,
+											  drop_file };
 	const char *state = verb == DROP ? "dropped" : "restored";
 	const struct ctl *ctl = quarantine->ctl;
 	enum ctl_status status = CTL_DONE;
@@ -208,7 +209,7 @@ enum ctl_status ctl_quarantine(const struct ctl *ctl, int argc, char **argv)
 	if (verb != LIST) {
 		status = each_operand(&quarantine, verb, argc - 1, argv + 1);
 	} else {
-		int r = list(&quarantine);
+		int r = list_files(&quarantine);
 
 		if (r < 0)
 			status = ctl_trouble(bid_store_path(store), r, "read the quarantine");

@@ -192,7 +192,7 @@ void ctl_removed(const struct ctl *ctl, const char *operand, const struct bid_id
 		CTL_TEXT("reason", CTL_HIDDEN, removal->error ? bid_strerror(removal->error) : NULL));
 }
 
-static enum ctl_status report(const struct removal_list *list)
+static enum ctl_status report_removals(const struct removal_list *list)
 {
 	const struct ctl *ctl = list->ctl;
 	enum ctl_status status = CTL_DONE;
@@ -220,7 +220,7 @@ static enum ctl_status report(const struct removal_list *list)
 }
 
 /* Check for --dry-run which builds exist. Returns 0 or a negative errno. */
-static int look(struct bid_store *store, const struct removal_list *list)
+static int look_up_targets(struct bid_store *store, const struct removal_list *list)
 {
 	for (size_t i = 0; i < list->n; i++) {
 		int r = bid_store_has(store, &list->removals[i].id);
@@ -249,8 +249,8 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 		worst = status > worst ? status : worst;
 	}
 	if (status != CTL_TROUBLE && list.n + list.keys.n > 0) {
-		r = ctl->dry_run ? look(store, &list) : bid_store_remove(store, list.removals, list.n);
-		status = r < 0 ? ctl_trouble(bid_store_path(store), r, "search the store") : report(&list);
+		r = ctl->dry_run ? look_up_targets(store, &list) : bid_store_remove(store, list.removals, list.n);
+		status = r < 0 ? ctl_trouble(bid_store_path(store), r, "search the store") : report_removals(&list);
 	}
 	worst = status > worst ? status : worst;
 	list_release(&list);
@@ -258,7 +258,7 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 }
 
 /* Find out what update would do with the file @path. */
-static int foresee(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
+static int preview_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
 {
 	int r = ctl_foresee(store, path, ret_added);
 
@@ -276,7 +276,7 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 		struct bid_added done = { 0 };
 		const char *why = NULL;
 		bool was_there = false;
-		int r = ctl->dry_run ? foresee(store, argv[i], &done, &was_there)
+		int r = ctl->dry_run ? preview_update(store, argv[i], &done, &was_there)
 				     : bid_store_update(store, argv[i], ctl->link, &done, &was_there);
 
 		if (r < 0) {

@@ -25,7 +25,7 @@ int ctl_running_read(const char *path, size_t max, char **ret_text, size_t *ret_
 }
 
 /* Round a length of notes up to a multiple of 4. Notes have this machine's byte order. */
-static size_t rounded(uint32_t len)
+static size_t round_up(uint32_t len)
 {
 	return ((size_t)len + 3) & ~(size_t)3;
 }
@@ -46,12 +46,12 @@ int ctl_running_notes(const char *path, struct bid_id *ret_id)
 	while (len - at >= sizeof(note)) {
 		memcpy(&note, notes + at, sizeof(note));
 		at += sizeof(note);
-		if (rounded(note.n_namesz) > len - at || note.n_descsz > len - at - rounded(note.n_namesz))
+		if (round_up(note.n_namesz) > len - at || note.n_descsz > len - at - round_up(note.n_namesz))
 			break;
 		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") && memcmp(notes + at, "GNU", 4) == 0)
 			return bid_id_from_bytes(notes + at + 4, note.n_descsz, ret_id) < 0 ? -ENODATA : 0;
-		at += rounded(note.n_namesz);
-		at += rounded(note.n_descsz) < len - at ? rounded(note.n_descsz) : len - at;
+		at += round_up(note.n_namesz);
+		at += round_up(note.n_descsz) < len - at ? round_up(note.n_descsz) : len - at;
 	}
 	return -ENODATA;
 }

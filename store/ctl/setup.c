@@ -60,19 +60,19 @@ struct setup {
 	char drop_in[PATH_MAX]; /* drop-in of bidfs.service; its existence means that setup was done */
 };
 
-static void report(struct setup *setup, const char *action, const char *subject)
+static void report_action(struct setup *setup, const char *action, const char *subject)
 {
 	ctl_row(setup->ctl, CTL_STATE("state", 17, action), CTL_TEXT("subject", 0, subject));
 }
 
-static int fail(const char *action, const char *path, int r)
+static int report_failure(const char *action, const char *path, int r)
 {
 	bid_error_about(path, r, "%s: cannot %s '%s'%s", strerror(-r), action, path, r == -EACCES ? " - try it as root" : "");
 	return r;
 }
 
 /* Run systemctl with @command, NULL-terminated. Returns its exit status, or a negative errno after an error message. */
-static int manage(struct setup *setup, const char *const *command)
+static int run_manager(struct setup *setup, const char *const *command)
 {
 	bid_auto_free char *root = NULL;
 	const char *argv[COMMAND_MAX + 3] = { "systemctl" };
@@ -90,10 +90,10 @@ static int manage(struct setup *setup, const char *const *command)
 	while (*command && n < COMMAND_MAX + 2)
 		argv[n++] = *command++;
 	r = ctl_child_exec(argv);
-	return r < 0 ? fail("run", "systemctl", r) : r;
+	return r < 0 ? report_failure("run", "systemctl", r) : r;
 }
 
-#define MANAGE(setup, ...) manage(setup, (const char *const[]){ __VA_ARGS__, NULL })
+#define MANAGE(setup, ...) run_manager(setup, (const char *const[]){ __VA_ARGS__, NULL })
 
 /* As MANAGE, for a running service manager alone. */
 #define MANAGE_NOW(setup, ...) (*(setup)->root ? 0 : MANAGE(setup, __VA_ARGS__))
@@ -119,29 +119,29 @@ static int write_file(struct setup *setup, char *path, const char *text)
 	int r = setup->ctl->dry_run ? 0 : make_parents(path);
 
 	if (setup->ctl->dry_run) {
-		report(setup, "written", path);
+		report_action(setup, "written", path);
 		return 0;
 	}
 	if (r == 0)
 		r = ctl_outfile_open(&file, path);
 	if (r < 0)
-		return fail("write", path, r);
+		return report_failure("write", path, r);
 	if (dprintf(file.fd, "%s%s", marker, text) < 0)
 		r = -errno;
 	if (r == 0)
 		r = ctl_outfile_commit(&file);
 	ctl_outfile_release(&file);
 	if (r < 0)
-		return fail("write", path, r);
-	report(setup, "written", path);
+		return report_failure("write", path, r);
+	report_action(setup, "written", path);
 	return 0;
 }
 
 static int remove_file(struct setup *setup, const char *path)
 {
 	if ((setup->ctl->dry_run ? access(path, F_OK) : unlink(path)) < 0)
-		return errno == ENOENT ? 0 : fail("remove", path, -errno);
-	report(setup, "removed", path);
+		return errno == ENOENT ? 0 : report_failure("remove", path, -errno);
+	report_action(setup, "removed", path);
 	return 0;
 }
 
@@ -180,14 +180,14 @@ static int add_line(struct setup *setup, const char *path, const char *line)
 	char last = '\n';
 
 	if (setup->ctl->dry_run) {
-		report(setup, "changed", path);
+		report_action(setup, "changed", path);
 		return 0;
 	}
 	if (len > 0 && pread(fd, &last, 1, len - 1) < 0)
-		return fail("read", path, -errno);
+		return report_failure("read", path, -errno);
 	if (fd < 0 || dprintf(fd, "%s%s%s\n", last == '\n' ? "" : "\n", marker, line) < 0)
-		return fail("write", path, -errno);
-	report(setup, "changed", path);
+		return report_failure("write", path, -errno);
+	report_action(setup, "changed", path);
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int remove_line(struct setup *setup, const char *path)
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return fail("read", path, r);
+		return report_failure("read", path, r);
 	begin = strstr(text, marker);
 	if (!begin)
 		return 0;
@@ -214,7 +214,7 @@ static int remove_line(struct setup *setup, const char *path)
 	if (len == 0)
 		return remove_file(setup, path);
 	if (setup->ctl->dry_run) {
-		report(setup, "changed", path);
+		report_action(setup, "changed", path);
 		return 0;
 	}
 	to = open(path, O_WRONLY | O_CLOEXEC);
@@ -222,8 +222,8 @@ static int remove_line(struct setup *setup, const char *path)
 	if (r == 0 && ftruncate(to, (off_t)len) < 0)
 		r = -errno;
 	if (r < 0)
-		return fail("write", path, r);
-	report(setup, "changed", path);
+		return report_failure("write", path, r);
+	report_action(setup, "changed", path);
 	return 0;
 }
 
@@ -327,7 +327,7 @@ static int write_drop_in(struct setup *setup, bool enabled)
 		return -ENOMEM;
 	r = write_file(setup, setup->drop_in, text);
 	if (r == 0)
-		report(setup, "set up for", *urls ? urls : "servers of /etc/debuginfod");
+		report_action(setup, "set up for", *urls ? urls : "servers of /etc/debuginfod");
 	return r;
 }
 
@@ -339,7 +339,7 @@ static int set_up_system(struct setup *setup)
 
 	snprintf(path, sizeof(path), "%s/usr/lib/debug/.build-id", setup->root);
 	if (lstat(path, &st) == 0 && !S_ISDIR(st.st_mode))
-		return fail("mount on", path, -ENOTDIR);
+		return report_failure("mount on", path, -ENOTDIR);
 	r = write_drop_in(setup, false);
 	snprintf(path, sizeof(path), "%s%s", setup->root, hook_dir);
 	if (r == 0 && access(path, F_OK) == 0) {
@@ -356,7 +356,7 @@ static int set_up_system(struct setup *setup)
 	if (r == 0)
 		r = MANAGE_NOW(setup, "try-restart", "bidfs.service");
 	if (r == 0)
-		report(setup, "enabled", AUTOMOUNT);
+		report_action(setup, "enabled", AUTOMOUNT);
 	return r;
 }
 
@@ -387,7 +387,7 @@ static int set_up_user(struct setup *setup)
 	if (r == 0)
 		r = MANAGE(setup, "restart", "bidfs.service");
 	if (r == 0)
-		report(setup, "enabled", "bidfs.service");
+		report_action(setup, "enabled", "bidfs.service");
 	return r;
 }
 
@@ -415,7 +415,7 @@ static int undo_system(struct setup *setup)
 	if (r == 0)
 		r = MANAGE(setup, "disable", AUTOMOUNT);
 	if (r == 0)
-		report(setup, "disabled", AUTOMOUNT);
+		report_action(setup, "disabled", AUTOMOUNT);
 	snprintf(path, sizeof(path), "%s%s/bidfs-setup", setup->root, hook_dir);
 	if (r == 0)
 		r = remove_file(setup, path);
@@ -442,7 +442,7 @@ static int undo_user(struct setup *setup)
 	int r = fd < 0 ? -errno : bid_read_file(fd, FILE_MAX, &text, &len);
 
 	if (r < 0)
-		return fail("read", setup->drop_in, r);
+		return report_failure("read", setup->drop_in, r);
 	enabled = strstr(text, was_enabled);
 	config_file("gdb/gdbinit", path);
 	r = remove_line(setup, path);
@@ -456,7 +456,7 @@ static int undo_user(struct setup *setup)
 	if (r == 0 && !enabled)
 		r = MANAGE(setup, "disable", "bidfs.service");
 	if (r == 0 && !enabled)
-		report(setup, "disabled", "bidfs.service");
+		report_action(setup, "disabled", "bidfs.service");
 	return r == 0 ? reset_service(setup, enabled) : r;
 }
 

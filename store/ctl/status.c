@@ -167,13 +167,13 @@ static void print_state(const struct ctl *ctl, const json_t *state)
 	json_array_foreach(json_object_get(state, "failures"), i, element) print_failure(ctl, element);
 }
 
-static int count(void *user, const struct bid_id *id)
+static int count_id(void *user, const struct bid_id *id)
 {
 	(*(uint64_t *)user)++;
 	return 0;
 }
 
-static int summarise(struct bid_store *store, struct summary *summary)
+static int summarise_store(struct bid_store *store, struct summary *summary)
 {
 	struct statvfs fs;
 	int r;
@@ -182,7 +182,7 @@ static int summarise(struct bid_store *store, struct summary *summary)
 	snprintf(summary->path, sizeof(summary->path), "%s", bid_store_path(store));
 	/* no trial write, because this command changes nothing */
 	summary->writable = access(summary->path, W_OK) == 0;
-	r = bid_store_each_id(store, count, &summary->ids);
+	r = bid_store_each_id(store, count_id, &summary->ids);
 	if (r == 0)
 		r = bid_store_statfs(store, &fs);
 	if (r < 0)
@@ -247,7 +247,7 @@ static enum ctl_status report_mounts(const struct ctl *ctl)
 }
 
 /* Fill the summary of the store at its path. */
-static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
+static enum ctl_status look_at_mounts(const struct ctl *ctl, struct summary *summary)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status;
@@ -259,13 +259,13 @@ static enum ctl_status look(const struct ctl *ctl, struct summary *summary)
 		return CTL_TROUBLE;
 	}
 	status = ctl_open_store(ctl, CTL_READ, &store);
-	r = store ? summarise(store, summary) : 0;
+	r = store ? summarise_store(store, summary) : 0;
 	if (r < 0)
 		bid_error_about(summary->path, r, "%s: cannot read the store", strerror(-r));
 	return r < 0 ? CTL_TROUBLE : status;
 }
 
-static enum ctl_status show(const struct ctl *ctl)
+static enum ctl_status show_status(const struct ctl *ctl)
 {
 	struct summary summary = { .readable = true };
 	enum ctl_status status = ctl_store_path(ctl, summary.path, sizeof(summary.path)), mounts;
@@ -273,7 +273,7 @@ static enum ctl_status show(const struct ctl *ctl)
 	if (status != CTL_DONE)
 		return status;
 	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
-	status = look(ctl, &summary);
+	status = look_at_mounts(ctl, &summary);
 	summary.readable = status == CTL_DONE;
 	ctl_begin_tables(ctl);
 	print_summary(ctl, &summary);
@@ -291,7 +291,7 @@ enum ctl_status ctl_show_status(const struct ctl *ctl, int argc, char **argv)
 		/* to the upper left corner, and erase */
 		if (ctl->watch && ctl_is_terminal(stdout))
 			fputs("\033[H\033[J", stdout);
-		status = show(ctl);
+		status = show_status(ctl);
 		if (!ctl->watch || fflush(stdout) != 0)
 			return status;
 		sleep(ctl->interval > 0 ? ctl->interval : 2);

@@ -31,7 +31,7 @@ static const char *state_name(enum bid_member_state state)
 	return names[state];
 }
 
-static int show(void *user, const struct bid_archive_member *member)
+static int show_member(void *user, const struct bid_archive_member *member)
 {
 	struct unarchiving *taking = user;
 	ctl_progress_clear(&taking->progress);
@@ -45,7 +45,7 @@ static int show(void *user, const struct bid_archive_member *member)
 	return 0;
 }
 
-static int tick(void *user, uint64_t done, uint64_t total)
+static int draw_progress(void *user, uint64_t done, uint64_t total)
 {
 	struct unarchiving *taking = user;
 	char read[CTL_SIZE_MAX], size[CTL_SIZE_MAX];
@@ -55,7 +55,7 @@ static int tick(void *user, uint64_t done, uint64_t total)
 	return 0;
 }
 
-static enum ctl_status complain(const struct bid_store *store, const char *path, int error)
+static enum ctl_status report_error(const struct bid_store *store, const char *path, int error)
 {
 	switch (error) {
 	case -ENOSPC:
@@ -80,10 +80,10 @@ static enum ctl_status complain(const struct bid_store *store, const char *path,
 	}
 }
 
-static enum ctl_status unpack(struct unarchiving *taking, struct bid_store *store, int fd, const char *path)
+static enum ctl_status unpack_archive(struct unarchiving *taking, struct bid_store *store, int fd, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	struct bid_unpack_config config = { .member = show, .tick = tick, .user = taking };
+	struct bid_unpack_config config = { .member = show_member, .tick = draw_progress, .user = taking };
 	struct bid_archive_counts counts;
 	int r;
 
@@ -96,7 +96,7 @@ static enum ctl_status unpack(struct unarchiving *taking, struct bid_store *stor
 	ctl_totals(taking->ctl, CTL_NUMBER("added", 0, counts.added), CTL_NUMBER("known", 0, counts.known),
 		   CTL_NUMBER("refused", 0, counts.refused), CTL_SIZE("size", 0, counts.size));
 	if (r < 0)
-		return complain(store, path, r);
+		return report_error(store, path, r);
 	if (counts.added + counts.known + counts.refused == 0)
 		bid_warning("nothing of the layout of perf's cache is in it: '%s'", path);
 	return counts.refused > 0 || counts.added + counts.known == 0 ? CTL_REFUSED : CTL_DONE;
@@ -120,5 +120,5 @@ enum ctl_status ctl_unarchive(const struct ctl *ctl, int argc, char **argv)
 		}
 	}
 	status = ctl_open_store(ctl, CTL_WRITE, &store);
-	return status == CTL_DONE ? unpack(&taking, store, fd, argv[0]) : status;
+	return status == CTL_DONE ? unpack_archive(&taking, store, fd, argv[0]) : status;
 }

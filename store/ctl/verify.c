@@ -26,7 +26,7 @@ struct checking {
 	size_t fetched;
 };
 
-static int remember(struct checking *checking, const struct bid_request *request)
+static int remember_request(struct checking *checking, const struct bid_request *request)
 {
 	if (bid_array_grow(checking->removed, checking->n_removed, checking->room) < 0)
 		return -ENOMEM;
@@ -34,7 +34,7 @@ static int remember(struct checking *checking, const struct bid_request *request
 	return 0;
 }
 
-static int found(void *user, const struct bid_finding *finding)
+static int report_finding(void *user, const struct bid_finding *finding)
 {
 	struct checking *checking = user;
 	const struct ctl *ctl = checking->ctl;
@@ -44,11 +44,11 @@ static int found(void *user, const struct bid_finding *finding)
 		CTL_TEXT("reason", 0, finding->text),
 		CTL_TEXT("state", ctl->repair ? 0 : CTL_HIDDEN, finding->repaired ? "repaired" : "left"),
 		CTL_ID("id", CTL_HIDDEN, &finding->request.id), CTL_KIND("kind", CTL_HIDDEN, finding->request.kind));
-	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember(checking, &finding->request) : 0;
+	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember_request(checking, &finding->request) : 0;
 }
 
-static int compare(void *user, const struct bid_request *request, const char *path, int fd,
-		   char ret_text[static BID_VERIFY_TEXT_MAX])
+static int compare_file(void *user, const struct bid_request *request, const char *path, int fd,
+			char ret_text[static BID_VERIFY_TEXT_MAX])
 {
 	const struct checking *checking = user;
 
@@ -105,7 +105,7 @@ static uint64_t sum_of(const struct bid_verify_stats *stats)
 	return sum;
 }
 
-static void report(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
+static void report_stats(const struct checking *checking, struct bid_store *store, const struct bid_verify_stats *stats)
 {
 	struct bid_forgotten kept = { 0 }, gone;
 	const struct ctl *ctl = checking->ctl;
@@ -132,7 +132,7 @@ static void report(const struct checking *checking, struct bid_store *store, con
 		   CTL_NUMBER("quarantined", kept.quarantined ? 0 : CTL_HIDDEN, kept.quarantined));
 }
 
-static enum ctl_status check(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
+static enum ctl_status check_store(struct checking *checking, struct bid_store *store, const struct bid_id *ids, size_t n)
 {
 	const struct ctl *ctl = checking->ctl;
 	struct bid_verify_config config = {
@@ -141,8 +141,8 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 		.jobs = ctl->jobs,
 		.ids = n ? ids : NULL,
 		.n_ids = n,
-		.found = found,
-		.compare = checking->against ? compare : NULL,
+		.found = report_finding,
+		.compare = checking->against ? compare_file : NULL,
 		.progress = show_progress,
 		.user = checking,
 	};
@@ -154,7 +154,7 @@ static enum ctl_status check(struct checking *checking, struct bid_store *store,
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "check the store");
 	status = fetch_again(checking, store);
-	report(checking, store, &stats);
+	report_stats(checking, store, &stats);
 	if (status == CTL_DONE && n > 0 && stats.names + stats.objects + stats.links + stats.records == 0) {
 		bid_error_about(bid_store_path(store), -ENOENT, "the store has nothing of %s",
 				n == 1 ? "this build" : "these builds");
@@ -184,7 +184,7 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 	if (status == CTL_DONE && ctl->against)
 		status = ctl_against_load(ctl, &checking.against);
 	if (status == CTL_DONE)
-		status = check(&checking, store, ids, (size_t)argc);
+		status = check_store(&checking, store, ids, (size_t)argc);
 	ctl_against_free(checking.against);
 	for (size_t i = 0; i < checking.n_removed; i++)
 		bid_request_release(&checking.removed[i]);

@@ -80,7 +80,7 @@ static int by_path(const void *a, const void *b)
 }
 
 /* Undo the escapes of sha256sum(1) in @name. */
-static void unescape(char *name)
+static void unescape_name(char *name)
 {
 	char *to = name;
 
@@ -109,7 +109,7 @@ static int add_entry(struct ctl_against *against, const char *owner, char *line,
 	for (char *at = digest; *at; at++)
 		*at = (char)tolower((unsigned char)*at);
 	if (escaped)
-		unescape(name);
+		unescape_name(name);
 	while (strncmp(name, "./", 2) == 0)
 		name += 2;
 	if (bid_array_grow(against->by_digest, against->n, against->room) < 0 ||
@@ -239,8 +239,8 @@ static void format_owner(const struct ctl_against *against, const struct listed_
 }
 
 /* Count a file that matches @entry, or is not listed (NULL). */
-static void count(struct ctl_against *against, const struct listed_digest *entry, const struct bid_request *request,
-		  const char *path)
+static void count_match(struct ctl_against *against, const struct listed_digest *entry, const struct bid_request *request,
+			const char *path)
 {
 	char owner[PATH_MAX];
 
@@ -287,7 +287,7 @@ int ctl_against_compare(struct ctl_against *against, const struct bid_request *r
 			return -EBADMSG;
 		}
 	}
-	count(against, entry, request, path);
+	count_match(against, entry, request, path);
 	return 0;
 }
 

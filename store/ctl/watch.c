@@ -144,7 +144,7 @@ static int read_events(const struct exec_events *events, int (*fn)(void *user, p
 }
 
 /* Start with the opened watch->store. */
-static int begin(struct watch *watch)
+static int begin_watch(struct watch *watch)
 {
 	int r = stat(bid_store_path(watch->store), &watch->opened) < 0 ? -errno : 0;
 
@@ -159,14 +159,14 @@ static int begin(struct watch *watch)
 	return 0;
 }
 
-static void end(struct watch *watch)
+static void end_watch(struct watch *watch)
 {
 	ctl_mapped_code_release(&watch->running);
 	bid_store_free(bid_steal(watch->store));
 }
 
 /* Reopen the store if its path leads to another directory: it may have been removed and created anew. */
-static int reopen(struct watch *watch)
+static int reopen_store(struct watch *watch)
 {
 	struct stat st;
 	int r;
@@ -174,10 +174,10 @@ static int reopen(struct watch *watch)
 	if (watch->store) {
 		if (stat(watch->path, &st) == 0 && st.st_dev == watch->opened.st_dev && st.st_ino == watch->opened.st_ino)
 			return 0;
-		end(watch);
+		end_watch(watch);
 	}
 	r = bid_store_open(watch->path, BID_STORE_WRITE, &watch->store);
-	return r < 0 ? r : begin(watch);
+	return r < 0 ? r : begin_watch(watch);
 }
 
 /*
@@ -260,7 +260,7 @@ static int look_at_events(struct watch *watch)
 }
 
 /* Report the beginning and the end of an error of the store. */
-static void note(struct watch *watch, int r)
+static void note_result(struct watch *watch, int r)
 {
 	if (r == watch->trouble)
 		return;
@@ -276,9 +276,9 @@ static void note(struct watch *watch, int r)
 }
 
 /* Run @look, sync the added files, and report them. */
-static int pass(struct watch *watch, int (*look)(struct watch *watch), bool settle)
+static int make_pass(struct watch *watch, int (*look)(struct watch *watch), bool settle)
 {
-	int r = reopen(watch), settled = 0;
+	int r = reopen_store(watch), settled = 0;
 
 	if (r == 0)
 		r = look(watch);
@@ -293,7 +293,7 @@ static int pass(struct watch *watch, int (*look)(struct watch *watch), bool sett
 	}
 	/* after a failure, events add nothing; only a look at all processes shows the end of the error */
 	if (r < 0 || look == look_at_all)
-		note(watch, r);
+		note_result(watch, r);
 	if (fflush(stdout) != 0)
 		watch->ended = true;
 	return r;
@@ -311,7 +311,7 @@ static void run_turn(struct watch *watch)
 	int64_t wait = (started_ms < watch->all_ms ? started_ms : watch->all_ms) - bid_clock_ms();
 
 	if (poll(fds, sizeof(fds) / sizeof(fds[0]), wait > 0 ? (int)wait : 0) < 0 && errno != EINTR) {
-		note(watch, -errno);
+		note_result(watch, -errno);
 		watch->ended = true;
 		return;
 	}
@@ -323,11 +323,11 @@ static void run_turn(struct watch *watch)
 		mark_mounts(&watch->events);
 	/* no sync yet: the look at the started programs has one for all */
 	if (fds[1].revents)
-		pass(watch, look_at_events, false);
+		make_pass(watch, look_at_events, false);
 	if (started_ms <= bid_clock_ms())
-		pass(watch, look_at_started, true);
+		make_pass(watch, look_at_started, true);
 	if (watch->all_ms <= bid_clock_ms())
-		pass(watch, look_at_all, true);
+		make_pass(watch, look_at_all, true);
 }
 
 static void listen_to_kernel(struct watch *watch)
@@ -343,13 +343,13 @@ static void listen_to_kernel(struct watch *watch)
 static enum ctl_status watch_on(struct watch *watch)
 {
 	bid_auto_fd int manager = -1;
-	int r = begin(watch);
+	int r = begin_watch(watch);
 
 	if (r == 0 && !watch->ctl->once)
 		listen_to_kernel(watch);
 	/* programs started during this look wait in the queue of events */
 	if (r == 0)
-		r = pass(watch, look_at_all, true);
+		r = make_pass(watch, look_at_all, true);
 	ctl_mapped_code_warn_hidden(&watch->running);
 	if (watch->ctl->once)
 		return r < 0 || watch->cut ? CTL_TROUBLE : CTL_DONE;
@@ -361,7 +361,7 @@ static enum ctl_status watch_on(struct watch *watch)
 	/* the last look at programs in the queue */
 	watch->running.interrupt = -1;
 	if (watch->n_started > 0)
-		pass(watch, look_at_started, true);
+		make_pass(watch, look_at_started, true);
 	return CTL_DONE;
 }
 
@@ -392,7 +392,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 		status = watch_on(&watch);
 	}
 	if (watch.store)
-		end(&watch);
+		end_watch(&watch);
 	release_events(&watch.events);
 	bid_close(watch.signals);
 	return ctl_add_stats_end(&watch.stats, status);
