@@ -8,7 +8,7 @@ import re
 
 from lint import ROOT, files, finish, name_of
 
-PAGES = ["docs/ARCHITECTURE.md", "docs/DESIGN.md"]
+PAGES = ["docs/ARCHITECTURE.md", "docs/DESIGN.md"] + [name_of(page) for page in files(".md", below="docs/flows")]
 DEFINITION = r"^\w[^\n;=]*\b{}\([^;]*?\)\s*\{{"
 
 
