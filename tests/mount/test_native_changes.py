@@ -121,14 +121,18 @@ def test_directory_that_was_removed_natively_is_absent_after_a_second(mount, mod
             os.listdir(path)
 
 
-def test_names_of_directories_are_not_looked_up_after_a_second(mount, mode, program):
+def test_names_of_directories_are_not_looked_up_after_a_second(mount, mode, store, workdir):
+    path = "x/" * 40 + "app"
+    program = programs.small(workdir / "app", 1)
+    programs.into_store(store, program.id, f"/{path}", program.path)
     mnt = mount("busy_poll=0")
-    elf = mnt / "usr/bin/app" / program.id / "elf"
+    elf = mnt / path / program.id / "elf"
     use([elf])
     time.sleep(CACHED)
     before = requests(mnt)
     os.lstat(elf)
-    assert requests(mnt) - before == 1
+    # the name of the file, and reads of the file itself
+    assert 1 <= requests(mnt) - before < 20
 
 
 @pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
