@@ -16,7 +16,7 @@ import tools
 from fetching import forget, leftovers, names, read, reader
 
 FULL = bool(os.environ.get("BIDFS_FULL"))
-ROUNDS = {64 << 10: 500, 8 << 20: 500, 200 << 20: 50} if FULL else {64 << 10: 6, 8 << 20: 6}  # by the size of the file
+KILLS = {64 << 10: 500, 8 << 20: 500, 200 << 20: 50} if FULL else {64 << 10: 6, 8 << 20: 6}  # by the size of the file
 
 
 def of_size(program, ident, size, output):
@@ -27,14 +27,14 @@ def of_size(program, ident, size, output):
 
 
 @pytest.mark.limit(3600 if FULL else 60)
-@pytest.mark.parametrize("size", ROUNDS)
+@pytest.mark.parametrize("size", KILLS)
 def test_server_killed_in_body_leaves_no_partial_file(mount, faults, workdir, store, size):
     """No part of a file is visible, the file is not absent, and it comes once the server is back."""
     original, rng = programs.small(workdir / "app"), random.Random(1)
     server = faults()
     mnt = mount(f"url={server.url}", "wait=50")
     mnt.permit(server.url)
-    for number in range(ROUNDS[size]):
+    for number in range(KILLS[size]):
         program = of_size(original, f"{number:04x}" * 10, size, workdir / "made")
         server.serve(program, "executable")
         # more often than a download is retried
