@@ -65,7 +65,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 
 	/* a READ of no_open mode has a size; its LOOKUP took a token */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
-		r = bid_store_look_up(fs->store, &local.artifact, &stripped);
+		r = bid_store_find_stored(fs->store, &local.artifact, &stripped);
 		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}

@@ -37,7 +37,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	int r = fd ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)
-		r = bid_store_look_up(fs->store, &pending.artifact, &file);
+		r = bid_store_find_stored(fs->store, &pending.artifact, &file);
 	if (r == -EAGAIN)
 		bid_find_or_fetch(req, &pending, finish_getattr);
 	else

@@ -50,7 +50,7 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 
 	if (!bid_request_valid(request))
 		return -EINVAL;
-	r = derive ? bid_store_find(broker->store, request, &file) : bid_store_look_up(broker->store, request, &file);
+	r = derive ? bid_store_find(broker->store, request, &file) : bid_store_find_stored(broker->store, request, &file);
 	if (r == 0 && file.stripped && may_improve(broker, request)) {
 		bid_file_release(&file);
 		return -EINPROGRESS;

@@ -299,7 +299,7 @@ static enum ctl_status get_one(struct getting *getting)
 	/* ctl_fetch_all() does not report whether the store had it */
 	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store)) ? 0
 			       : wanted->request.kind == BID_KIND_UNSTRIPPED
-				       ? bid_store_look_up(getting->store, &wanted->request, &file)
+				       ? bid_store_find_stored(getting->store, &wanted->request, &file)
 				       : bid_store_find(getting->store, &wanted->request, &file);
 	bid_file_release(&file);
 	status = fetch_missing(getting);

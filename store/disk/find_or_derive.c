@@ -33,7 +33,7 @@ int bid_store_find(struct bid_store *store, const struct bid_request *request, s
 	return find(store, request, true, ret_file);
 }
 
-int bid_store_look_up(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_store_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
 {
 	return find(store, request, false, ret_file);
 }

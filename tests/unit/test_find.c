@@ -236,8 +236,8 @@ static void test_lookup_alone_derives_nothing(void **state)
 	assert_int_equal(bid_find_stored(fixture->store, &request, &file), 0);
 	assert_true(file.packed);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EAGAIN);
-	assert_int_equal(bid_store_look_up(fixture->store, &debuginfo, &file), -EAGAIN);
+	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find_stored(fixture->store, &debuginfo, &file), -EAGAIN);
 	assert_false(has_path(fixture, ".bidfs/unpacked"));
 
 	/* a compressed file may be unstripped, and comes before stripped debuginfo */
@@ -245,7 +245,7 @@ static void test_lookup_alone_derives_nothing(void **state)
 	assert_int_equal(bid_store_find(fixture->store, &debuginfo, &file), 0);
 	assert_true(file.kind == BID_KIND_ELF && !file.packed && !file.stripped);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), 0);
 	assert_false(file.packed);
 	bid_file_release(&file);
 }
@@ -263,11 +263,11 @@ static void test_files_of_different_builds_are_put_together_once(void **state)
 	perf_adds(fixture, "other.debug", "usr/bin/a", ID_A, "debug");
 	/* longer than a tick of the clock, so that the result is cached */
 	usleep(50 * 1000);
-	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
 	assert_int_equal(bid_store_find(fixture->store, &request, &file), -EBADMSG);
-	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EOPNOTSUPP);
+	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EOPNOTSUPP);
 	run(fixture, "cp a.debug store/usr/bin/a/" ID_A "/debug");
-	assert_int_equal(bid_store_look_up(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
 	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
 	bid_file_release(&file);
 }

@@ -22,7 +22,7 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 	struct bid_file file = BID_FILE_NONE;
 	unsigned char head[EI_NIDENT + 2]; /* e_ident and e_type, for both classes */
 	bool is = false;
-	int r = bid_store_look_up(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	int r = bid_store_find_stored(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, &file);
 
 	/* compressed, and not opened yet */
 	if (r < 0)
