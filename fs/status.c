@@ -61,8 +61,8 @@ static json_t *servers_json(struct bid_broker *broker)
 static int add_download(void *user, const struct bid_progress *progress)
 {
 	char hex[BID_ID_HEX_MAX];
-	json_t *one = json_pack("{s:s, s:s, s:I, s:i, s:i}", "id", bid_id_format(&progress->request.id, hex), "kind",
-				bid_kind_name(progress->request.kind), "received", (json_int_t)progress->received, "waiters",
+	json_t *one = json_pack("{s:s, s:s, s:I, s:i, s:i}", "id", bid_id_format(&progress->artifact.id, hex), "kind",
+				bid_kind_name(progress->artifact.kind), "received", (json_int_t)progress->received, "waiters",
 				(int)progress->waiters, "age_ms", (int)progress->age_ms);
 
 	if (progress->size != BID_SIZE_UNKNOWN)
@@ -82,7 +82,7 @@ static int add_failure(void *user, const struct bid_report *failure, unsigned ag
 	json_array_append_new(user,
 			      json_pack("{s:s, s:s, s:o, s:s, s:s, s:I, s:I, s:I}", "server", failure->server, "outcome",
 					bid_outcome_name(failure->outcome), "text", bid_json_text(failure->text), "id",
-					bid_id_format(&failure->request.id, hex), "kind", bid_kind_name(failure->request.kind),
+					bid_id_format(&failure->artifact.id, hex), "kind", bid_kind_name(failure->artifact.kind),
 					"count", (json_int_t)failure->count, "first_time", (json_int_t)failure->first_time,
 					"last_time", (json_int_t)failure->time));
 	return 0;
@@ -135,14 +135,14 @@ static void add_text(json_t *json, const char *name, const char *text)
 /* bid_report_fn */
 static int add_response(void *user, const struct bid_report *report, unsigned again_s)
 {
-	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->request.kind),
+	json_t *one = json_pack("{s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I, s:I}", "kind", bid_kind_name(report->artifact.kind),
 				"server", bid_json_text(report->server), "outcome", bid_outcome_name(report->outcome), "text",
 				bid_json_text(report->text), "requests", (json_int_t)report->requests, "bytes",
 				(json_int_t)report->bytes, "received", (json_int_t)report->received, "elapsed_ms",
 				(json_int_t)report->elapsed_ms, "time", (json_int_t)report->time, "retry_s", (json_int_t)again_s);
 
-	if (report->request.subpath)
-		add_text(one, "name", bid_subpath_text(report->request.subpath));
+	if (report->artifact.subpath)
+		add_text(one, "name", bid_subpath_text(report->artifact.subpath));
 	add_text(one, "url", report->url);
 	add_text(one, "redirect", report->redirect);
 	add_text(one, "before", report->before);

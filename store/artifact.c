@@ -25,22 +25,22 @@ static const struct {
 	[BID_KIND_SECTION] = { "section", "section", true, false },
 };
 
-bool bid_request_valid(const struct bid_request *request)
+bool bid_artifact_valid(const struct bid_artifact *artifact)
 {
-	return request->id.len > 0 && request->kind > BID_KIND_NONE && request->kind < BID_KIND_END &&
-	       bid_kind_has_subpath(request->kind) == (request->subpath != NULL);
+	return artifact->id.len > 0 && artifact->kind > BID_KIND_NONE && artifact->kind < BID_KIND_END &&
+	       bid_kind_has_subpath(artifact->kind) == (artifact->subpath != NULL);
 }
 
-struct bid_request bid_request_keep(const struct bid_request *request)
+struct bid_artifact bid_artifact_keep(const struct bid_artifact *artifact)
 {
-	bid_subpath_ref(request->subpath);
-	return *request;
+	bid_subpath_ref(artifact->subpath);
+	return *artifact;
 }
 
-void bid_request_release(struct bid_request *request)
+void bid_artifact_release(struct bid_artifact *artifact)
 {
-	bid_subpath_unref(request->subpath);
-	request->subpath = NULL;
+	bid_subpath_unref(artifact->subpath);
+	artifact->subpath = NULL;
 }
 
 static enum bid_kind checked(enum bid_kind kind)

@@ -17,7 +17,7 @@ struct pending_reply {
 static void end_reply(struct pending_reply *reply, int error, struct bid_file *file)
 {
 	reply->finish(reply->req, &reply->pending, error, file);
-	bid_request_release(&reply->pending.artifact);
+	bid_artifact_release(&reply->pending.artifact);
 	free(reply);
 }
 
@@ -40,7 +40,7 @@ static void on_interrupt(fuse_req_t req, void *waiter_id)
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)waiter_id);
 }
 
-static int submit_request(struct pending_reply *reply, const struct bid_request *artifact)
+static int submit_request(struct pending_reply *reply, const struct bid_artifact *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(reply->req);
 	uint64_t waiter_id;
@@ -75,7 +75,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 		return;
 	}
 	*reply = (struct pending_reply){ .req = req, .pending = local, .finish = finish };
-	reply->pending.artifact = bid_request_keep(&local.artifact);
+	reply->pending.artifact = bid_artifact_keep(&local.artifact);
 	r = submit_request(reply, &local.artifact);
 	if (r < 0)
 		end_reply(reply, r, &none);

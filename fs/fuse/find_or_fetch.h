@@ -7,7 +7,7 @@
 
 /* A request of the kernel for an artifact. */
 struct bid_pending {
-	struct bid_request artifact;
+	struct bid_artifact artifact;
 	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
 	struct fuse_file_info fi; /* OPEN */
 	size_t size; /* READ */

@@ -135,7 +135,7 @@ static bool is_set(const struct stat *st, const struct stat *wanted, int to_set)
 /* Set mode and times of a published file, as programs that copy a cache do. The bytes of an id do not change. */
 static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *attr, int to_set)
 {
-	struct bid_request artifact = bid_node_artifact(&inode->node);
+	struct bid_artifact artifact = bid_node_artifact(&inode->node);
 	mode_t modes = bid_fs_file_mode(fs) & (artifact.kind == BID_KIND_KALLSYMS ? S_IRWXU : 0755);
 	struct bid_file file = BID_FILE_NONE;
 	struct stat wanted = *attr;

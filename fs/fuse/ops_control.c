@@ -12,10 +12,10 @@
 #include "base/log.h"
 
 /* Parse @text: "ID", "ID/debuginfo", "ID/source/usr/src/a.c" or "ID/section/.text". The caller releases @ret_artifact. */
-static int parse_artifact(const char *text, struct bid_request *ret_artifact)
+static int parse_artifact(const char *text, struct bid_artifact *ret_artifact)
 {
 	const char *name = strchrnul(text, '/');
-	struct bid_request artifact = { .kind = BID_KIND_NONE };
+	struct bid_artifact artifact = { .kind = BID_KIND_NONE };
 	struct bid_subpath *subpath = NULL;
 	int r = bid_id_parse(text, (size_t)(name - text), &artifact.id);
 
@@ -44,7 +44,7 @@ static int parse_artifact(const char *text, struct bid_request *ret_artifact)
  */
 static int refresh_named(struct bid_fs *fs, const char *text, bool accept)
 {
-	bid_cleanup(bid_request_release) struct bid_request artifact = { .kind = BID_KIND_NONE };
+	bid_cleanup(bid_artifact_release) struct bid_artifact artifact = { .kind = BID_KIND_NONE };
 	int r = parse_artifact(text, &artifact);
 
 	return r < 0 ? r : bid_broker_refresh(fs->broker, &artifact, accept);

@@ -36,7 +36,7 @@ static struct bid_node node_of(const struct bid_pending *pending, const struct b
 }
 
 /* No server has the source file @artifact: its name is that of a directory. */
-static void reply_sources(fuse_req_t req, const struct bid_request *artifact)
+static void reply_sources(fuse_req_t req, const struct bid_artifact *artifact)
 {
 	char *path = strdup(bid_subpath_text(artifact->subpath));
 

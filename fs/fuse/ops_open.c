@@ -207,7 +207,7 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 }
 
 /* Open definitions of the store for a writer. Readers must find the same file. */
-static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_request *artifact,
+static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_artifact *artifact,
 				       struct stat *st, bool *same, int *ret_probes)
 {
 	struct bid_file found = BID_FILE_NONE;

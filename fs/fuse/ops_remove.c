@@ -22,7 +22,7 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 /* Unlink the file of @node in the directory @path, or derived definitions, which are in no directory. */
 static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const char *path)
 {
-	struct bid_request artifact = bid_node_artifact(node);
+	struct bid_artifact artifact = bid_node_artifact(node);
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_store_unlink(fs->store, &artifact, path);
 

@@ -223,7 +223,7 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 }
 
 /* Find the published file by id. The store keeps a separate debug file as debuginfo, whatever its name. */
-static int find_published(struct bid_fs *fs, struct bid_request artifact, struct bid_file *ret_file)
+static int find_published(struct bid_fs *fs, struct bid_artifact artifact, struct bid_file *ret_file)
 {
 	int r = bid_store_find(fs->store, &artifact, ret_file);
 
@@ -237,7 +237,7 @@ static int find_published(struct bid_fs *fs, struct bid_request artifact, struct
  * Answer with the published file. It may be elsewhere than in @to, as of a short id that perf pads with zeros: after perf removes
  * the build it looks at the name in @to again, and takes a cached entry for its copy.
  */
-static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_request *artifact)
+static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_artifact *artifact)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
@@ -268,7 +268,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_requ
 
 /* Publish @tmpfile as @name in the directory @to. As bid_tmpfile_publish(). */
 static int publish_in(struct bid_fs *fs, fuse_ino_t to, const char *name, struct bid_tmpfile *tmpfile,
-		      struct bid_request *ret_artifact)
+		      struct bid_artifact *ret_artifact)
 {
 	struct bid_inode buffer, *parent = bid_inodes_find(fs->inodes, to, &buffer);
 	struct bid_id id;
@@ -282,7 +282,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	struct bid_tmpfile *tmpfile = NULL;
-	struct bid_request artifact;
+	struct bid_artifact artifact;
 	int r = -ESTALE;
 
 	if (inode && inode->node.type == BID_NODE_TMPFILE)
@@ -307,7 +307,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	struct bid_tmpfile *tmpfile = from ? bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&from->node, buf), name) : NULL;
 	/* the kernel has looked for the new name */
 	bool known = !(flags & ~RENAME_NOREPLACE);
-	struct bid_request artifact;
+	struct bid_artifact artifact;
 	int r = !from ? -ESTALE : known ? -EXDEV : -EINVAL;
 
 	if (tmpfile && known)

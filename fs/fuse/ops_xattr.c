@@ -31,7 +31,7 @@ static int take_signer(void *user, const char *name, const char *value)
 
 static char *make_signer(const struct bid_fs *fs, const struct bid_node *node)
 {
-	struct bid_request artifact = bid_node_artifact(node);
+	struct bid_artifact artifact = bid_node_artifact(node);
 	char *signer = NULL;
 
 	bid_store_each_field(fs->store, &artifact, take_signer, &signer);

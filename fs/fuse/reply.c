@@ -77,7 +77,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 
 int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct stat *ret_st)
 {
-	struct bid_request artifact = bid_node_artifact(node);
+	struct bid_artifact artifact = bid_node_artifact(node);
 	struct bid_tmpfile *tmpfile;
 	int r = -ENOENT;
 

@@ -191,7 +191,7 @@ static int check_kernel_opens(const struct bid_fd *fd)
 
 /* Check that the file of @fd is still the artifact. @stat_data and @last are of the last check. */
 static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
-		    const struct stat *last, const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same)
+		    const struct stat *last, const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
 	struct bid_stat_data now;
@@ -241,7 +241,7 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 }
 
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same)
+				const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
 	struct bid_fd *fd;

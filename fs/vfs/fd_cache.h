@@ -38,12 +38,12 @@ int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid
 void bid_fd_cache_free(struct bid_fd_cache *cache);
 
 /*
- * Get the file of the inode @number, the artifact @artifact, or NULL. Checks a changed or unlinked file again, and drops it
+ * Get the file of the inode @number, @artifact, or NULL. Checks a changed or unlinked file again, and drops it
  * if it is no longer the artifact. @ret_same: the file did not change since the last use. Both outputs may be NULL, and stay as
  * they were without a file. May block on disk.
  */
 struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				const struct bid_request *artifact, struct stat *ret_stat, bool *ret_same);
+				const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same);
 
 /* Drop the file of the inode @number if it is not @st, and no handle is open. Files in memory are equal if size and time are. */
 void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st);

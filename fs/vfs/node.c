@@ -13,9 +13,9 @@ void bid_node_release(struct bid_node *node)
 	node->subpath = NULL;
 }
 
-struct bid_request bid_node_artifact(const struct bid_node *node)
+struct bid_artifact bid_node_artifact(const struct bid_node *node)
 {
-	return (struct bid_request){ .id = node->id, .kind = node->kind, .subpath = node->subpath };
+	return (struct bid_artifact){ .id = node->id, .kind = node->kind, .subpath = node->subpath };
 }
 
 int bid_node_copy(const struct bid_node *node, struct bid_node *ret_copy)

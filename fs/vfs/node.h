@@ -60,7 +60,7 @@ struct bid_node {
 };
 
 /* The artifact of @node, a BID_NODE_FILE. Borrows from @node. */
-struct bid_request bid_node_artifact(const struct bid_node *node);
+struct bid_artifact bid_node_artifact(const struct bid_node *node);
 
 void bid_node_release(struct bid_node *node);
 

@@ -28,7 +28,7 @@ static int emit_artifact(const struct tree_listing *listing, const char *name, c
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find_stored(listing->tree->store, &(struct bid_request){ .id = *id, .kind = kind }, &file);
+	int r = bid_store_find_stored(listing->tree->store, &(struct bid_artifact){ .id = *id, .kind = kind }, &file);
 
 	if (r < 0 && !is_compressed(r, kind))
 		return 0;
@@ -191,7 +191,7 @@ static int list_in_path_id(const struct tree_listing *listing)
 
 		node.kind = (enum bid_kind)i;
 		found = bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
-					  &(struct bid_request){ .id = node.id, .kind = node.kind }, &file);
+					  &(struct bid_artifact){ .id = node.id, .kind = node.kind }, &file);
 		if (found < 0 && !is_compressed(found, node.kind))
 			continue;
 		node.kind = found == 0 ? file.kind : node.kind;

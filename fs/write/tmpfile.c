@@ -322,7 +322,7 @@ static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 	return r;
 }
 
-static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_request *artifact,
+static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_artifact *artifact,
 			   const char *dir)
 {
 	if (artifact->kind == BID_KIND_PROBES)
@@ -336,9 +336,9 @@ static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const 
 }
 
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
-			const char *name, struct bid_request *ret_artifact)
+			const char *name, struct bid_artifact *ret_artifact)
 {
-	struct bid_request artifact = { .id = *id, .kind = bid_kind_parse_store_name(name) };
+	struct bid_artifact artifact = { .id = *id, .kind = bid_kind_parse_store_name(name) };
 	int r;
 
 	if (bid_tree_is_temporary(dir) || artifact.kind == BID_KIND_NONE)
@@ -354,7 +354,7 @@ int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfi
 /* Publish @tmpfile under its own name. -ESTALE without one. */
 static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
-	struct bid_request artifact = { .id = tmpfile->id, .kind = tmpfile->kind };
+	struct bid_artifact artifact = { .id = tmpfile->id, .kind = tmpfile->kind };
 	int r = -ESTALE;
 
 	if (has_name(tmpfiles, tmpfile))

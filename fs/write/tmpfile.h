@@ -95,7 +95,7 @@ void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir);
  * @name is not final, so that a program copies; or as bid_txn_commit_as().
  */
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
-			const char *name, struct bid_request *ret_artifact);
+			const char *name, struct bid_artifact *ret_artifact);
 
 /* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_commit_as(). */
 int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);

@@ -6,7 +6,7 @@
 #include <bid/id.h>
 
 enum bid_kind {
-	BID_KIND_NONE = 0, /* makes a zeroed request invalid */
+	BID_KIND_NONE = 0, /* makes a zeroed artifact invalid */
 	BID_KIND_ELF, /* the program, shared object, kernel or module, as a plain ELF file */
 	BID_KIND_DEBUGINFO, /* the file that carries the DWARF; may be the same file as BID_KIND_ELF */
 	BID_KIND_KALLSYMS, /* a kernel's symbol table, in the format of /proc/kallsyms */
@@ -25,8 +25,8 @@ enum bid_kind {
 /* A path of a source file or a name of a section, parsed. Immutable and counted; any thread may use it. */
 struct bid_subpath;
 
-/* One artifact of one build. A request borrows its subpath. */
-struct bid_request {
+/* The name of one artifact of one build. Borrows its subpath. */
+struct bid_artifact {
 	struct bid_id id;
 	enum bid_kind kind;
 	const struct bid_subpath *subpath; /* for BID_KIND_SOURCE and BID_KIND_SECTION, else NULL */

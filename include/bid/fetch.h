@@ -30,7 +30,7 @@ int bid_fetcher_new(struct bid_store *store, unsigned wait_ms, struct bid_fetche
 void bid_fetcher_free(struct bid_fetcher *fetcher);
 
 /*
- * Open the artifact that @request names from the store, or download it into the store first. Blocks. Calls for one artifact share
+ * Open the artifact that @artifact names from the store, or download it into the store first. Blocks. Calls for one artifact share
  * one download. Returns 0, or
  *   -ENOENT		absent in the store and on every server
  *   -EHOSTUNREACH	unknown: no server sent it, and at least one was unreachable
@@ -38,6 +38,6 @@ void bid_fetcher_free(struct bid_fetcher *fetcher);
  *   -EFBIG		larger than the limit of the environment
  *   other		as bid_store_find(), or why it cannot be written
  */
-int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *request, struct bid_file *ret_file);
+int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 #endif

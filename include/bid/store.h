@@ -74,7 +74,7 @@ struct bid_file {
 void bid_file_release(struct bid_file *file);
 
 /*
- * Open the artifact that @request names. The store serves an ELF file only if the id in the file answers the requested one; the
+ * Open the artifact that @artifact names. The store serves an ELF file only if the id in the file answers the requested one; the
  * result is cached until the inode, size or times of the file change. A compressed kernel module comes unpacked. A
  * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them; an unstripped file is put
  * together of both, which may take seconds. In a store that cannot be written, such a file is in memory. Returns 0, or
@@ -87,7 +87,7 @@ void bid_file_release(struct bid_file *file);
  *   -EACCES	it has one that this process may not read
  *   other	as open(2)
  */
-int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id);

@@ -7,13 +7,13 @@
 
 #include <bid/artifact.h>
 
-/* Has @request an id and a known kind, and a subpath if and only if the kind needs one? */
-bool bid_request_valid(const struct bid_request *request);
+/* Has @artifact an id and a known kind, and a subpath if and only if the kind needs one? */
+bool bid_artifact_valid(const struct bid_artifact *artifact);
 
-/* Copy @request with a reference to its subpath. The caller gives the copy back with bid_request_release(). */
-struct bid_request bid_request_keep(const struct bid_request *request);
+/* Copy @artifact with a reference to its subpath. The caller gives the copy back with bid_artifact_release(). */
+struct bid_artifact bid_artifact_keep(const struct bid_artifact *artifact);
 
-void bid_request_release(struct bid_request *request);
+void bid_artifact_release(struct bid_artifact *artifact);
 
 /* The name of the artifact's file in perf's store: as bid_kind_name(), but "debug". Static. */
 const char *bid_kind_store_name(enum bid_kind kind);
@@ -27,11 +27,11 @@ bool bid_kind_fetchable(enum bid_kind kind);
 /* Is the artifact an ELF file? The store checks its id. */
 bool bid_kind_is_elf(enum bid_kind kind);
 
-/* Does a request for this kind need a subpath? */
+/* Does an artifact of this kind need a subpath? */
 bool bid_kind_has_subpath(enum bid_kind kind);
 
 /*
- * Subpaths: a request with a subpath selects one of many artifacts of its kind. bid_subpath_source() and bid_subpath_section() of
+ * Subpaths: an artifact with a subpath is one of many of its kind. bid_subpath_source() and bid_subpath_section() of
  * <bid/artifact.h> parse a name from outside once, at the edge. A subpath is therefore safe as a path below a directory and,
  * encoded, in a URL.
  */

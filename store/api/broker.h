@@ -28,10 +28,10 @@ struct bid_broker_config {
 	bool detect_loops; /* detect a server that silently requests artifacts from this broker in turn */
 };
 
-/* A report: the final response of one server to one request. */
+/* A report: the final response of one server for one artifact. */
 struct bid_report {
 	const char *server; /* its name; lives as long as the broker */
-	struct bid_request request;
+	struct bid_artifact artifact;
 	enum bid_outcome outcome;
 	bool changed; /* with BID_OUTCOME_REJECTED: bid_broker_refresh() with @accept would take the artifact */
 	const char *text; /* in words */
@@ -92,7 +92,8 @@ void bid_broker_free(struct bid_broker *broker);
  * (likewise, but the broker is offline); or as bid_store_find(), with -EBADMSG only without servers. With -ENOENT, sets @ret_ttl,
  * which may be NULL, to the rest of the negative TTL in seconds; 0 if no server was attempted.
  */
-int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl);
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_file *ret_file,
+		       unsigned *ret_ttl);
 
 /*
  * Make a waiter, and return its id, which is never zero. @fn is called once. The waiter costs memory until the call, so pass every
@@ -105,7 +106,7 @@ int bid_broker_new_waiter(struct bid_broker *broker, bid_broker_fn fn, void *use
  * the download or of the deadline. Returns at once; reports all errors through the callback. If all servers lack a section, the
  * broker fetches the files that may contain it.
  */
-void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_request *request);
+void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_artifact *artifact);
 
 /*
  * Cancel a waiter: its function is called with -EINTR, inside this call or inside a running bid_broker_fetch(). A used id is
@@ -115,19 +116,19 @@ void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struc
 void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id);
 
 /*
- * Forget the responses for @request, negative, wrong, too large or failed, so that the next request attempts the servers again. On
+ * Forget the responses for @artifact, negative, wrong, too large or failed, so that the next request attempts the servers again. On
  * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
  * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker
  * also forgets the first-seen digests, and takes other bytes. May block on disk for a moment. Returns 0 or -EINVAL.
  */
-int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept);
+int bid_broker_refresh(struct bid_broker *broker, const struct bid_artifact *artifact, bool accept);
 
 struct bid_progress {
 	uint64_t received; /* bytes so far from the delivering server */
 	uint64_t size; /* as announced, or BID_SIZE_UNKNOWN */
 	char server[256]; /* name of the delivering server; "" before the first byte */
-	struct bid_request request; /* without its subpath */
-	char subpath[256]; /* subpath of the request, truncated; "" if none */
+	struct bid_artifact artifact; /* without its subpath */
+	char subpath[256]; /* subpath of the artifact, truncated; "" if none */
 	unsigned waiters;
 	unsigned age_ms;
 };

@@ -26,8 +26,8 @@ void bid_download_locks_free(struct bid_download_locks *locks);
 /* Hash the server @name; the hash of several servers is the sum of their hashes. */
 uint64_t bid_download_lock_server(const char *name);
 
-/* The key of @request to the servers with the hash @servers. Requests with one key share a lock. */
-uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t servers);
+/* The key of @artifact to the servers with the hash @servers. Requests with one key share a lock. */
+uint64_t bid_download_lock_key(const struct bid_artifact *artifact, uint64_t servers);
 
 /*
  * Take the lock of @key without waiting. Returns 0, also if @locks already has it: the first drop then releases it. Returns

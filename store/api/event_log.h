@@ -9,7 +9,7 @@
 struct bid_event {
 	const char *what; /* "fetched", "absent", "quarantined" or "evicted"; static */
 	int64_t time; /* seconds since the epoch */
-	struct bid_request request; /* without the subpath of an absent or quarantined source or section */
+	struct bid_artifact artifact; /* without the subpath of an absent or quarantined source or section */
 	uint64_t size; /* bytes; 0 if unknown */
 	const char *text; /* server; name in the quarantine; reason of an eviction; "" without any */
 };

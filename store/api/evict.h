@@ -18,7 +18,7 @@ struct bid_limits {
 
 /* One eviction. Dies when the callback returns. */
 struct bid_eviction {
-	struct bid_request request;
+	struct bid_artifact artifact;
 	const char *path; /* path of its file, relative to the store */
 	bool made; /* derived, not downloaded */
 	uint64_t size; /* bytes on disk */
@@ -85,22 +85,22 @@ enum { BID_FORGET_S = 30 * 24 * 60 * 60 };
 int bid_store_forget(struct bid_store *store, int64_t before, bool dry_run, struct bid_forgotten *ret_left,
 		     struct bid_forgotten *ret_gone);
 
-/* Is the artifact of @request a download, or perhaps one? Yes if its record cannot be read, no without a record. */
-bool bid_store_is_download(struct bid_store *store, const struct bid_request *request);
+/* Is @artifact a download, or perhaps one? Yes if its record cannot be read, no without a record. */
+bool bid_store_is_download(struct bid_store *store, const struct bid_artifact *artifact);
 
 /*
- * Mark the artifact of @request, found by bid_store_find(), as added by the user in the record of a download, so that no eviction
+ * Mark @artifact, found by bid_store_find(), as added by the user in the record of a download, so that no eviction
  * removes the artifact. The user has the same bytes. Returns 0; as bid_store_find() if it no longer exists; or the error of writing
  * the record. Locking: takes the store's lock exclusively for a download.
  */
-int bid_store_mark_added(struct bid_store *store, const struct bid_request *request);
+int bid_store_mark_added(struct bid_store *store, const struct bid_artifact *artifact);
 
 /*
  * Keep a download from eviction, or no longer. No effect on other artifacts. Returns and locks as bid_store_mark_added().
  */
-int bid_store_pin(struct bid_store *store, const struct bid_request *request, bool pin);
+int bid_store_pin(struct bid_store *store, const struct bid_artifact *artifact, bool pin);
 
 /* Note the use of the artifact, for the order of eviction: a few system calls, at most once an hour for each artifact. */
-void bid_store_used(struct bid_store *store, const struct bid_request *request);
+void bid_store_used(struct bid_store *store, const struct bid_artifact *artifact);
 
 #endif

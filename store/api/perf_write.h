@@ -24,13 +24,13 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 /* Remove perf's link for @id, and nothing else. Returns 0, or -ENOENT if there is no such link. */
 int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id);
 
-/* Remove the file of @request in the directory @path. -ENOENT if there is none. */
-int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path);
+/* Remove the file of @artifact in the directory @path. -ENOENT if there is none. */
+int bid_store_unlink(struct bid_store *store, const struct bid_artifact *artifact, const char *path);
 
 /*
- * Is @found the file of @request in @store itself, not in a lower store, and without another name, for example that of its source?
+ * Is @found the file of @artifact in @store itself, not in a lower store, and without another name, for example that of its source?
  */
-bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found);
+bool bid_store_has_alone(struct bid_store *store, const struct bid_artifact *artifact, const struct stat *found);
 
 /*
  * Open the probe definitions of @id for reading and writing: the file that bid_store_find() finds in the store, else at the target

@@ -7,7 +7,7 @@
 
 #include "api/artifact.h"
 
-static inline bool bid_request_equal(const struct bid_request *a, const struct bid_request *b)
+static inline bool bid_artifact_equal(const struct bid_artifact *a, const struct bid_artifact *b)
 {
 	return a->kind == b->kind && bid_id_equal(&a->id, &b->id) && bid_subpath_equal(a->subpath, b->subpath);
 }
@@ -16,19 +16,19 @@ static inline bool bid_request_equal(const struct bid_request *a, const struct b
  * Ids come from readers. A table with many entries uses a random @seed, because a reader could otherwise make long chains on
  * purpose.
  */
-static inline uint64_t bid_request_hash(const struct bid_request *request, uint64_t seed)
+static inline uint64_t bid_artifact_hash(const struct bid_artifact *artifact, uint64_t seed)
 {
-	uint64_t hash = seed ^ ((uint64_t)request->kind << 8 | request->id.len);
+	uint64_t hash = seed ^ ((uint64_t)artifact->kind << 8 | artifact->id.len);
 
-	for (size_t i = 0; i < request->id.len; i += sizeof(uint64_t)) {
-		size_t left = request->id.len - i;
+	for (size_t i = 0; i < artifact->id.len; i += sizeof(uint64_t)) {
+		size_t left = artifact->id.len - i;
 		uint64_t word = 0;
 
-		memcpy(&word, request->id.bytes + i, left < sizeof(word) ? left : sizeof(word));
+		memcpy(&word, artifact->id.bytes + i, left < sizeof(word) ? left : sizeof(word));
 		hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
 	}
-	for (const char *at = bid_subpath_text(request->subpath); *at; at++) {
+	for (const char *at = bid_subpath_text(artifact->subpath); *at; at++) {
 		hash = (hash ^ (unsigned char)*at) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
 	}

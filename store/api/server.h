@@ -114,8 +114,9 @@ struct bid_server_ops {
 	 * start(), cancel() and resume() do not block: the caller may hold a lock that the receiver takes. @user identifies a
 	 * transfer until its done().
 	 */
-	/* Ask for @request. Returns 0, or a negative errno; then nothing of @receiver is called. */
-	int (*start)(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user);
+	/* Ask for @artifact. Returns 0, or a negative errno; then nothing of @receiver is called. */
+	int (*start)(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+		     void *user);
 	/*
 	 * Cancel the transfer of @user, if any: done() still comes, as BID_OUTCOME_CANCELLED unless the transfer ended by itself.
 	 */

@@ -11,7 +11,7 @@
 /*
  * Takes @artifact, which lives until the callback returns. A non-zero return ends the enumeration, which then returns this value.
  */
-typedef int (*bid_source_section_fn)(void *user, const struct bid_request *artifact);
+typedef int (*bid_source_section_fn)(void *user, const struct bid_artifact *artifact);
 
 /* Call @fn for every stored artifact of @kind of @id, in no order. Returns 0, the result of @fn, or a negative errno. */
 int bid_store_each_source_section(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, bid_source_section_fn fn,
@@ -24,7 +24,7 @@ enum bid_kind bid_section_container(size_t index);
  * stat(2) a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk. Returns
  * 0, -ENOENT if no stored ELF or debug file has the section, or as bid_store_find().
  */
-int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
+int bid_store_section_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat);
 
 /*
  * Call @fn for the name of every section in the stored debuginfo, ELF file or section files of @id, once each;

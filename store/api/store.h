@@ -50,19 +50,19 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
  * As bid_store_find(), but derive nothing: -EAGAIN if bid_store_find() may derive the artifact, which may take seconds. For threads
  * that answer readers of other files.
  */
-int bid_store_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
  * As bid_store_find_stored(), but look into the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". perf's
  * link need not lead there.
  */
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
+int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
- * Check @file, found by bid_store_find() for @request, once more: it may have been changed, or lost its name. Its stat is recent.
+ * Check @file, found by bid_store_find() for @artifact, once more: it may have been changed, or lost its name. Its stat is recent.
  * Returns 0, -EBADMSG if it is no longer the artifact, or as pread(2).
  */
-int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file);
+int bid_store_recheck(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_file *file);
 
 /* Does the store have anything under @id, by any id alias of bid_id_answers()? Returns 1, 0 or a negative errno. */
 int bid_store_has(struct bid_store *store, const struct bid_id *id);
@@ -125,12 +125,12 @@ typedef int (*bid_store_field_fn)(void *user, const char *name, const char *valu
  * record, "how" is "added". A record does not prove that the artifact is correct. Returns -ENOENT for an absent artifact, -EBADMSG
  * for a damaged record.
  */
-int bid_store_each_field(struct bid_store *store, const struct bid_request *request, bid_store_field_fn fn, void *user);
+int bid_store_each_field(struct bid_store *store, const struct bid_artifact *artifact, bid_store_field_fn fn, void *user);
 
 /* Writing; all of these return -EROFS on a store opened without BID_STORE_WRITE. */
 
-/* Forget the first-seen digest of @request: the next download is the first again. */
-void bid_store_forget_digest(struct bid_store *store, const struct bid_request *request);
+/* Forget the first-seen digest of @artifact: the next download is the first again. */
+void bid_store_forget_digest(struct bid_store *store, const struct bid_artifact *artifact);
 
 /* a file to add, if a path alone does not describe it */
 struct bid_add {
@@ -162,7 +162,7 @@ int bid_store_settle(struct bid_store *store, const struct bid_file *file);
  * for probes -ENOENT without such a build. @mode selects the readers. It permits others than the owner only for public data: the
  * symbols of a running kernel reveal the addresses of its code. Additions by root belong to the owner of the store.
  */
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
+int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, const void *data, size_t len,
 		       struct bid_added *ret_added);
 
 /* Scanning */

@@ -37,7 +37,7 @@ struct bid_txn;
  * The artifact becomes visible with bid_txn_commit(); a crash before it leaves nothing behind. Multithreading: one thread at a
  * time.
  */
-int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn);
+int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, struct bid_txn **ret_txn);
 
 /*
  * Announce @size bytes. Returns 0 if they fit beside min_free ("api/evict.h"); -EAGAIN if they need an eviction, for
@@ -120,16 +120,16 @@ void bid_txn_unlock(struct bid_txn *txn);
 int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset);
 
 /*
- * Publish the written file as the artifact @request in the directory @path, "usr/bin/ls/ID". An existing artifact stays, and gets
+ * Publish the written file as @artifact in the directory @path, "usr/bin/ls/ID". An existing artifact stays, and gets
  * this name too. Its names are not on disk before its bytes; bid_store_sync() waits for both. The caller vouches for the kernel of
  * a symbol table: the table does not name it. Returns 0, or
  *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
  *   		table, not in its format (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some users
- *   -EINVAL	@path is no path of this form, or @request has a kind that cannot be added
+ *   -EINVAL	@path is no path of this form, or @artifact has a kind that cannot be added
  *   -ESTALE	after bid_txn_abandon()
  *   other	as write(2), sync_file_range(2), mkdir(2), link(2)
  */
-int bid_txn_commit_as(struct bid_txn *txn, const struct bid_request *request, const char *path);
+int bid_txn_commit_as(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path);
 
 /*
  * Refuse bid_txn_commit_as() from now on; reading and writing stay possible. Waits for a running one. Returns 0, or -EPERM after

@@ -32,7 +32,7 @@ const char *bid_finding_name(enum bid_finding_kind kind);
 struct bid_finding {
 	enum bid_finding_kind kind;
 	const char *path; /* relative to the store */
-	struct bid_request request; /* the faulty object; kind BID_KIND_NONE for a whole id */
+	struct bid_artifact artifact; /* the faulty object; kind BID_KIND_NONE for a whole id */
 	const char *text; /* in words: "carries the build-id '15df...'" */
 	bool repaired; /* repaired, or moved to the quarantine */
 	bool name_free; /* the name is free for a download: the object is in ".bidfs/quarantine", the source or section removed */
@@ -64,11 +64,11 @@ struct bid_verify_config {
 	 */
 	int (*found)(void *user, const struct bid_finding *finding);
 	/*
-	 * Compare an ELF or debug file that has passed the other checks: @path of @request, relative to the store, open at @fd.
+	 * Compare an ELF or debug file that has passed the other checks: @path of @artifact, relative to the store, open at @fd.
 	 * Called in any thread, several calls at a time. Returns 0; -EBADMSG for an altered file, with the reason in @ret_text; or
 	 * as pread(2). May be NULL.
 	 */
-	int (*compare)(void *user, const struct bid_request *request, const char *path, int fd,
+	int (*compare)(void *user, const struct bid_artifact *artifact, const char *path, int fd,
 		       char ret_text[static BID_VERIFY_TEXT_MAX]);
 	/*
 	 * Called now and then, from any thread, one at a time and never beside the other. A non-zero return ends the check

@@ -88,14 +88,14 @@ static int fail(struct bid_unarchive *unpack, struct bid_archive_member *member,
  */
 static int recognise(struct bid_unarchive *unpack, const struct bid_member_name *name)
 {
-	struct bid_request request = { .id = name->id, .kind = name->kind };
+	struct bid_artifact artifact = { .id = name->id, .kind = name->kind };
 	bool has_path = name->path[0] == '/' && (name->kind == BID_KIND_ELF || name->kind == BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_added added;
-	int r = bid_store_find(unpack->store, &request, &file);
+	int r = bid_store_find(unpack->store, &artifact, &file);
 
 	/* a download may have other bytes than the member */
-	if (r == 0 && bid_store_is_download(unpack->store, &request))
+	if (r == 0 && bid_store_is_download(unpack->store, &artifact))
 		r = -ENOENT;
 	else if (r == 0 && file.kind == name->kind && has_path)
 		r = bid_store_add_file(unpack->store,
@@ -105,7 +105,7 @@ static int recognise(struct bid_unarchive *unpack, const struct bid_member_name 
 		r = file.kind == name->kind ? 0 : -ENOENT;
 	bid_file_release(&file);
 	if (r == 0)
-		r = bid_store_mark_added(unpack->store, &request);
+		r = bid_store_mark_added(unpack->store, &artifact);
 	/* wrong content is replaced by the right one */
 	return r >= 0 ? 1 : r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 }
@@ -140,19 +140,19 @@ static int read_all(struct bid_unarchive *unpack, size_t size, char **ret_data)
 	return 0;
 }
 
-static int take_data(struct bid_unarchive *unpack, const struct bid_request *request, const char *data, size_t len,
+static int take_data(struct bid_unarchive *unpack, const struct bid_artifact *artifact, const char *data, size_t len,
 		     struct bid_archive_member *member)
 {
 	struct bid_added added;
 	int r;
 
-	if (!bid_member_has_form(request->kind, data, len))
-		return refuse(unpack, member, "not of the form of %s", bid_kind_name(request->kind));
-	r = request->kind == BID_KIND_KALLSYMS ? bid_kallsyms_check(data, len) : 0;
+	if (!bid_member_has_form(artifact->kind, data, len))
+		return refuse(unpack, member, "not of the form of %s", bid_kind_name(artifact->kind));
+	r = artifact->kind == BID_KIND_KALLSYMS ? bid_kallsyms_check(data, len) : 0;
 	if (r < 0)
 		return refuse(unpack, member, "%s", bid_kallsyms_why(r));
-	r = bid_store_add_data(unpack->store, request, 0444, data, len, &added);
-	if (r == -ENOENT && request->kind == BID_KIND_PROBES)
+	r = bid_store_add_data(unpack->store, artifact, 0444, data, len, &added);
+	if (r == -ENOENT && artifact->kind == BID_KIND_PROBES)
 		return -EINPROGRESS;
 	if (r < 0)
 		return fail(unpack, member, r);
@@ -178,7 +178,7 @@ static int put_off(struct bid_unarchive *unpack, const struct bid_archive_member
 
 static int take_text(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
 {
-	struct bid_request request = { .id = name->id, .kind = name->kind };
+	struct bid_artifact artifact = { .id = name->id, .kind = name->kind };
 	bid_auto_free char *data = NULL;
 	int r;
 
@@ -190,7 +190,7 @@ static int take_text(struct bid_unarchive *unpack, const struct bid_member_name 
 	}
 	r = read_all(unpack, member->size, &data);
 	if (r == 0)
-		r = take_data(unpack, &request, data, member->size, member);
+		r = take_data(unpack, &artifact, data, member->size, member);
 	if (r != -EINPROGRESS)
 		return r;
 	if (unpack->later_size + member->size > LATER_MAX)
@@ -201,8 +201,8 @@ static int take_text(struct bid_unarchive *unpack, const struct bid_member_name 
 int bid_unarchive_take_later(struct bid_unarchive *unpack, const struct bid_unarchive_later *later,
 			     struct bid_archive_member *member)
 {
-	struct bid_request request = { .id = later->id, .kind = BID_KIND_PROBES };
-	int r = take_data(unpack, &request, later->data, later->len, member);
+	struct bid_artifact artifact = { .id = later->id, .kind = BID_KIND_PROBES };
+	int r = take_data(unpack, &artifact, later->data, later->len, member);
 
 	return r == -EINPROGRESS ? refuse(unpack, member, "the store has nothing of its build") : r;
 }
@@ -290,7 +290,7 @@ static int commit(struct bid_unarchive *unpack, const struct bid_member_name *na
 	bid_file_release(&file);
 	/* another process may have fetched the artifact meanwhile */
 	if (r == 0)
-		r = bid_store_mark_added(unpack->store, &(struct bid_request){ .id = name->id, .kind = name->kind });
+		r = bid_store_mark_added(unpack->store, &(struct bid_artifact){ .id = name->id, .kind = name->kind });
 	if (r == -EBADMSG || r == -ESTALE)
 		return refuse(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
 	if (r < 0)
@@ -302,7 +302,7 @@ static int commit(struct bid_unarchive *unpack, const struct bid_member_name *na
 static int take_elf(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member,
 		    uint64_t max)
 {
-	struct bid_request request = { .id = name->id, .kind = name->kind };
+	struct bid_artifact artifact = { .id = name->id, .kind = name->kind };
 	bid_cleanup(cleanup_txn) struct bid_txn *txn = NULL;
 	bid_auto_free char *buffer = malloc(HEAD);
 	size_t len = 0;
@@ -316,7 +316,7 @@ static int take_elf(struct bid_unarchive *unpack, const struct bid_member_name *
 		if (n < 0)
 			return (int)n;
 	}
-	r = bid_txn_begin(unpack->store, &request, &txn);
+	r = bid_txn_begin(unpack->store, &artifact, &txn);
 	if (r == 0 && name->path[0])
 		r = bid_txn_set_path(txn, name->path);
 	if (r < 0)

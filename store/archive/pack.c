@@ -121,19 +121,19 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 	build->left_out = BID_KIND_NONE;
 	build->why = -ENOENT;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = build->id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = build->id, .kind = (enum bid_kind)kind };
 		struct bid_file *file = &load->files[kind];
-		int r = bid_store_find(store, &request, file);
+		int r = bid_store_find(store, &artifact, file);
 
 		/* perf stores a debug file only beside an ELF file, and often an empty probe cache */
-		if (r == 0 && (file->kind != request.kind || (kind == BID_KIND_PROBES && file->st.st_size == 0)))
+		if (r == 0 && (file->kind != artifact.kind || (kind == BID_KIND_PROBES && file->st.st_size == 0)))
 			bid_file_release(file);
 		if (file->fd >= 0) {
 			build->kinds |= 1U << kind;
 			build->size += (uint64_t)file->st.st_size;
 		}
 		if (r < 0 && r != -ENOENT && build->left_out == BID_KIND_NONE) {
-			build->left_out = request.kind;
+			build->left_out = artifact.kind;
 			build->why = r;
 		}
 	}

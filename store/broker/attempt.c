@@ -62,7 +62,7 @@ static int begin_file(struct bid_attempt *attempt, uint64_t size)
 		return -EFBIG;
 	note_event(attempt, BID_EVENT_HEADER);
 	/* as late as here: a request in a queue, or a 404, needs no descriptor */
-	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->request, &attempt->txn);
+	r = attempt->txn ? bid_txn_reset(attempt->txn) : bid_txn_begin(broker->store, &attempt->download->artifact, &attempt->txn);
 	if (r == 0 && size != BID_SIZE_UNKNOWN)
 		r = bid_txn_expect(attempt->txn, size);
 	/* the first write returns -EAGAIN again, and waits for the room */
@@ -81,7 +81,7 @@ static int check_head(struct bid_attempt *attempt)
 		snprintf(attempt->reason, sizeof(attempt->reason), "%s", bid_strerror(r));
 		return -EBADMSG;
 	}
-	if (r == 0 && !bid_id_answers(&id, &attempt->download->request.id)) {
+	if (r == 0 && !bid_id_answers(&id, &attempt->download->artifact.id)) {
 		snprintf(attempt->reason, sizeof(attempt->reason), "carries the build-id '%s'", bid_id_format(&id, hex));
 		return -EBADMSG;
 	}
@@ -107,7 +107,7 @@ static int keep_head(struct bid_attempt *attempt, const void *data, size_t len)
 /* Is the beginning of the body checked, or has it no id to check? */
 static bool is_head_checked(const struct bid_attempt *attempt)
 {
-	return attempt->head_len == BID_HEAD_MAX || !bid_kind_is_elf(attempt->download->request.kind);
+	return attempt->head_len == BID_HEAD_MAX || !bid_kind_is_elf(attempt->download->artifact.kind);
 }
 
 static int write_body(struct bid_attempt *attempt, const void *data, size_t len)
@@ -379,10 +379,10 @@ static void note_fetched(const struct bid_attempt *attempt)
 	char name[BID_NAME_MAX];
 
 	atomic_fetch_add(&broker->counts.fetched, 1);
-	bid_negative_forget(broker->negative, &download->request, attempt->from->server->name);
-	bid_negative_forget(broker->negative, &download->request, BID_NEGATIVE_ALL);
+	bid_negative_forget(broker->negative, &download->artifact, attempt->from->server->name);
+	bid_negative_forget(broker->negative, &download->artifact, BID_NEGATIVE_ALL);
 	bid_info("fetched %llu bytes from %s: '%s'", (unsigned long long)attempt->received, attempt->from->server->name,
-		 bid_request_name(&download->request, name));
+		 bid_artifact_name(&download->artifact, name));
 }
 
 /*
@@ -391,14 +391,14 @@ static void note_fetched(const struct bid_attempt *attempt)
  */
 static void note_negative(const struct bid_attempt *attempt, enum bid_outcome outcome)
 {
-	const struct bid_request *request = &attempt->download->request;
+	const struct bid_artifact *artifact = &attempt->download->artifact;
 	struct bid_broker *broker = attempt->download->broker;
 	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
 		     (outcome == BID_OUTCOME_REFUSED && attempt->response.lasting) ||
-		     (outcome == BID_OUTCOME_ABSENT && request->kind != BID_KIND_SECTION);
+		     (outcome == BID_OUTCOME_ABSENT && artifact->kind != BID_KIND_SECTION);
 
 	if (lasts)
-		bid_negative_add(broker->negative, request, attempt->from->server->name, outcome);
+		bid_negative_add(broker->negative, artifact, attempt->from->server->name, outcome);
 }
 
 /* Move the bytes of a rejected download to the quarantine. */
@@ -413,7 +413,7 @@ static void quarantine_bytes(struct bid_attempt *attempt)
 /* Download the dwz file @id, a shared part of the debug information that @download has published: its readers need both. */
 static void prefetch_dwz(const struct bid_download *download, const struct bid_id *id)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_DEBUGINFO };
 	struct bid_waiter *waiter;
 
 	/* no prefetch for a prefetched file: a server could make an endless chain */
@@ -421,7 +421,7 @@ static void prefetch_dwz(const struct bid_download *download, const struct bid_i
 		return;
 	waiter = calloc(1, sizeof(*waiter));
 	if (waiter)
-		bid_broker_submit(download->broker, waiter, &request);
+		bid_broker_submit(download->broker, waiter, &artifact);
 }
 
 /* Report the outcome of @attempt, and end the download after a final one. Frees @attempt. */

@@ -170,13 +170,13 @@ static void describe_download(const struct bid_download *download, int64_t now, 
 	*ret_progress = (struct bid_progress){
 		.received = attempt ? attempt->received : 0,
 		.size = attempt ? attempt->size : BID_SIZE_UNKNOWN,
-		.request = download->request,
+		.artifact = download->artifact,
 		.waiters = download->n_waiters,
 		.age_ms = (unsigned)(now - download->started_ms),
 	};
 	/* the download may be freed before the reader uses the copy */
-	ret_progress->request.subpath = NULL;
-	snprintf(ret_progress->subpath, sizeof(ret_progress->subpath), "%s", bid_subpath_text(download->request.subpath));
+	ret_progress->artifact.subpath = NULL;
+	snprintf(ret_progress->subpath, sizeof(ret_progress->subpath), "%s", bid_subpath_text(download->artifact.subpath));
 	if (attempt)
 		snprintf(ret_progress->server, sizeof(ret_progress->server), "%s", attempt->from->server->name);
 }
@@ -254,33 +254,33 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 		start_anew(broker);
 }
 
-static void refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+static void refresh(struct bid_broker *broker, const struct bid_artifact *artifact, bool accept)
 {
 	for (size_t i = 0; i < broker->n_servers; i++)
-		bid_negative_forget(broker->negative, request, broker->servers[i].server->name);
-	bid_negative_forget(broker->negative, request, BID_NEGATIVE_ALL);
+		bid_negative_forget(broker->negative, artifact, broker->servers[i].server->name);
+	bid_negative_forget(broker->negative, artifact, BID_NEGATIVE_ALL);
 	if (accept)
-		bid_store_forget_digest(broker->store, request);
+		bid_store_forget_digest(broker->store, artifact);
 	/* late readers must not get a kept result */
 	pthread_mutex_lock(&broker->lock);
-	bid_download_drop_kept(broker, request);
+	bid_download_drop_kept(broker, artifact);
 	pthread_mutex_unlock(&broker->lock);
 }
 
-int bid_broker_refresh(struct bid_broker *broker, const struct bid_request *request, bool accept)
+int bid_broker_refresh(struct bid_broker *broker, const struct bid_artifact *artifact, bool accept)
 {
-	struct bid_request one = { .id = request->id };
+	struct bid_artifact one = { .id = artifact->id };
 
-	if (request->kind != BID_KIND_NONE && request->kind != BID_KIND_UNSTRIPPED) {
-		if (!bid_request_valid(request) || !bid_kind_fetchable(request->kind))
+	if (artifact->kind != BID_KIND_NONE && artifact->kind != BID_KIND_UNSTRIPPED) {
+		if (!bid_artifact_valid(artifact) || !bid_kind_fetchable(artifact->kind))
 			return -EINVAL;
-		refresh(broker, request, accept);
+		refresh(broker, artifact, accept);
 		/* the absence of the build includes its parts */
-		if (!bid_kind_has_subpath(request->kind))
+		if (!bid_kind_has_subpath(artifact->kind))
 			return 0;
 		accept = false;
 	}
-	if (request->id.len == 0)
+	if (artifact->id.len == 0)
 		return -EINVAL;
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		one.kind = (enum bid_kind)kind;

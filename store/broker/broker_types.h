@@ -114,7 +114,7 @@ struct bid_broker {
 	struct bid_waiters waiters; /* all with a valid id, in ascending order */
 	uint64_t last_waiter_id;
 	size_t n_waiting;
-	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by request: joinable downloads, and ended ones with a kept result */
+	struct bid_download *buckets[BID_DOWNLOAD_BUCKETS]; /* by artifact: joinable downloads, and ended ones with a kept result */
 	struct bid_downloads downloads; /* downloads that have not ended */
 	size_t n_downloads;
 	size_t n_attempts; /* with those of ended downloads */
@@ -146,11 +146,11 @@ struct bid_broker {
  * As bid_broker_look_up(), but count hits alone: the end of a download counts its absence. With @derive, a disk worker derives
  * what the store can derive; without, -EAGAIN for it.
  */
-int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
+int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file,
 		    unsigned *ret_ttl);
 
-/* Let @waiter, which is BUSY, wait for @request, or answer it at once. The caller no longer owns @waiter. */
-void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request);
+/* Let @waiter, which is BUSY, wait for @artifact, or answer it at once. The caller no longer owns @waiter. */
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_artifact *artifact);
 
 /* request_loop.c */
 

@@ -20,16 +20,16 @@
 #define LOCK_WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
 
 /* no seed: downloads are few and short-lived */
-static struct bid_download **bucket(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download **bucket(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	return &broker->buckets[bid_request_hash(request, 0) % BID_DOWNLOAD_BUCKETS];
+	return &broker->buckets[bid_artifact_hash(artifact, 0) % BID_DOWNLOAD_BUCKETS];
 }
 
-static struct bid_download *find_download(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download *find_download(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	struct bid_download *download = *bucket(broker, request);
+	struct bid_download *download = *bucket(broker, artifact);
 
-	while (download && !bid_request_equal(&download->request, request))
+	while (download && !bid_artifact_equal(&download->artifact, artifact))
 		download = download->next;
 	return download;
 }
@@ -38,7 +38,7 @@ static void download_free(struct bid_download *download)
 {
 	for (size_t i = 0; i < download->n_reports; i++)
 		bid_report_unref(download->reports[i]);
-	bid_request_release(&download->request);
+	bid_artifact_release(&download->artifact);
 	free(download->machine.candidates);
 	free(download);
 }
@@ -68,7 +68,7 @@ static void unref_unlocked(struct bid_download *download)
 /* Take @download out of the buckets, if it is there: no waiter joins any more. */
 static void unhash(struct bid_download *download)
 {
-	struct bid_download **at = bucket(download->broker, &download->request);
+	struct bid_download **at = bucket(download->broker, &download->artifact);
 
 	while (*at && *at != download)
 		at = &(*at)->next;
@@ -195,8 +195,8 @@ static void answer_waiters(struct bid_download *download, struct bid_waiters *wa
 	bool is_stripped;
 
 	/* no server delivered: stripped debuginfo of the store is better than none */
-	is_stripped = error < 0 && error != -EINTR && download->request.kind == BID_KIND_DEBUGINFO &&
-		      bid_store_find_stored(broker->store, &download->request, &stripped) == 0;
+	is_stripped = error < 0 && error != -EINTR && download->artifact.kind == BID_KIND_DEBUGINFO &&
+		      bid_store_find_stored(broker->store, &download->artifact, &stripped) == 0;
 	while ((waiter = TAILQ_FIRST(waiters))) {
 		bid_cleanup(bid_file_release) struct bid_file own = BID_FILE_NONE;
 		int r = is_stripped && !waiter->dependent ? 0 : error;
@@ -222,7 +222,7 @@ static void keep_result(struct bid_download *download, int error)
 	broker->n_downloads--;
 	download->error = error;
 
-	if (error == 0 || find_download(broker, &download->request) != download || broker->ending) {
+	if (error == 0 || find_download(broker, &download->artifact) != download || broker->ending) {
 		unhash(download);
 		bid_download_unref(download);
 	} else {
@@ -233,7 +233,7 @@ static void keep_result(struct bid_download *download, int error)
 		pthread_cond_broadcast(&broker->idle);
 }
 
-void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request)
+void bid_download_drop_kept(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
 	struct bid_download *download, *next;
 
@@ -241,7 +241,7 @@ void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request 
 		for (download = broker->buckets[i]; download; download = next) {
 			next = download->next;
 			if (download->machine.state == BID_DOWNLOAD_ENDED &&
-			    (!request || bid_request_equal(&download->request, request)))
+			    (!artifact || bid_artifact_equal(&download->artifact, artifact)))
 				drop_kept_result(download);
 		}
 }
@@ -255,8 +255,8 @@ static void skip_candidate(struct bid_download *download, size_t i)
 	enum bid_outcome reason = BID_OUTCOME_UNSUPPORTED;
 	unsigned ttl;
 
-	if (!server->signers || download->request.kind != BID_KIND_SECTION) {
-		reason = bid_negative_lookup(broker->negative, &download->request, server->name, &ttl);
+	if (!server->signers || download->artifact.kind != BID_KIND_SECTION) {
+		reason = bid_negative_lookup(broker->negative, &download->artifact, server->name, &ttl);
 		if (reason == BID_OUTCOME_NONE)
 			return;
 		snprintf(text, sizeof(text), "%s, next request in %u s",
@@ -271,7 +271,7 @@ static void skip_candidate(struct bid_download *download, size_t i)
 /* May a result come from the debuginfo and the ELF file? */
 static bool has_containers(const struct bid_download *download)
 {
-	return download->request.kind == BID_KIND_SECTION || download->request.kind == BID_KIND_UNSTRIPPED;
+	return download->artifact.kind == BID_KIND_SECTION || download->artifact.kind == BID_KIND_UNSTRIPPED;
 }
 
 static bool has_tried_containers(const struct bid_download *download)
@@ -288,7 +288,7 @@ static void line_up(struct bid_download *download)
 	pthread_mutex_lock(&broker->lock);
 	if (has_containers(download))
 		machine->containers = BID_CONTAINERS_MAX;
-	if (download->request.kind == BID_KIND_UNSTRIPPED) {
+	if (download->artifact.kind == BID_KIND_UNSTRIPPED) {
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -321,7 +321,7 @@ static int submit_attempt(struct bid_download *download, size_t i)
 	attempt->from = candidate->from;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
-	r = server->ops->start(server, &download->request, &bid_attempt_receiver, attempt);
+	r = server->ops->start(server, &download->artifact, &bid_attempt_receiver, attempt);
 	if (r < 0) {
 		free(attempt);
 		return r;
@@ -444,7 +444,7 @@ static void finish_download(struct bid_download *download, int error, struct bid
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_tried_containers(download) && bid_download_is_too_large(download))
-		bid_negative_add(broker->negative, &download->request, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
+		bid_negative_add(broker->negative, &download->artifact, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 	release_download_lock(download);
 	answer_waiters(download, &waiters, error, file);
 
@@ -566,7 +566,7 @@ static void begin_download(struct bid_download *download, bool derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_find(download->broker, &download->request, derive, &file, &ttl);
+	int r = bid_broker_find(download->broker, &download->artifact, derive, &file, &ttl);
 
 	if (r == -EAGAIN && derive_later(download))
 		return;
@@ -586,7 +586,7 @@ static int take_download_lock(struct bid_download *download)
 	struct bid_broker *broker = download->broker;
 	int r;
 
-	download->lock_wait.key = bid_download_lock_key(&download->request, broker->servers_hash);
+	download->lock_wait.key = bid_download_lock_key(&download->artifact, broker->servers_hash);
 	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
 	download->lock_wait.holds = r == 0;
 	return r;
@@ -638,7 +638,7 @@ static void start_download(struct bid_download *download)
 			return;
 		}
 		bid_info("another process did not fetch it in time, so this one does: '%s'",
-			 bid_request_name(&download->request, name));
+			 bid_artifact_name(&download->artifact, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
 	begin_download(download, false);
@@ -676,7 +676,7 @@ static void note_container_error(struct bid_container_wait *wait, int error)
  */
 static void wait_for_container(struct bid_download *download, size_t index)
 {
-	struct bid_request request = { .id = download->request.id, .kind = bid_section_container(index) };
+	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_container(index) };
 	struct bid_waiter *waiter = &download->container.waiter;
 	struct bid_broker *broker = download->broker;
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
@@ -699,7 +699,7 @@ static void wait_for_container(struct bid_download *download, size_t index)
 	}
 	note_container_error(&download->container, error);
 	release_download_lock(download);
-	bid_broker_submit(broker, waiter, &request);
+	bid_broker_submit(broker, waiter, &artifact);
 }
 
 /* Derive the artifact from a container, after its download. @index is its number. */
@@ -710,8 +710,8 @@ static void derive_from_container(struct bid_download *download, size_t index, i
 	int r = answer;
 
 	/* an unstripped file needs both */
-	if (download->request.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
-		r = bid_broker_find(download->broker, &download->request, true, &file, NULL);
+	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
+		r = bid_broker_find(download->broker, &download->artifact, true, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_end(download, r, &file);
 		return;
@@ -763,11 +763,11 @@ static void run_download(struct bid_job *job)
 	bid_download_unref(download);
 }
 
-static struct bid_download *download_new(struct bid_broker *broker, const struct bid_request *request)
+static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
 	size_t max_reports = broker->n_servers * (1 + BID_CONTAINERS_MAX);
 	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
-	struct bid_download **at = bucket(broker, request);
+	struct bid_download **at = bucket(broker, artifact);
 
 	if (!download)
 		return NULL;
@@ -778,7 +778,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 		return NULL;
 	}
 	download->broker = broker;
-	download->request = bid_request_keep(request);
+	download->artifact = bid_artifact_keep(artifact);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
 	download->job.run = run_download;
@@ -818,15 +818,15 @@ static bool admit_waiter(struct bid_download *download, int64_t now)
 }
 
 /*
- * Let @waiter wait for @request. Under the lock. Returns
+ * Let @waiter wait for @artifact. Under the lock. Returns
  *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller starts it
  *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
  */
-static int join_download(struct bid_broker *broker, const struct bid_request *request, struct bid_waiter *waiter,
+static int join_download(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_waiter *waiter,
 			 struct bid_download **ret_new, struct bid_download **ret_seen)
 {
 	int64_t now = bid_clock_ms();
-	struct bid_download *download = find_download(broker, request);
+	struct bid_download *download = find_download(broker, artifact);
 	int error;
 
 	if (download && download->machine.state == BID_DOWNLOAD_ENDED && now >= download->expires_ms) {
@@ -839,7 +839,7 @@ static int join_download(struct bid_broker *broker, const struct bid_request *re
 		download = NULL;
 	}
 	if (!download) {
-		download = download_new(broker, request);
+		download = download_new(broker, artifact);
 		if (!download)
 			return -ENOMEM;
 		if (broker->config.wait_ms > 0)
@@ -864,17 +864,17 @@ static int join_download(struct bid_broker *broker, const struct bid_request *re
 	return error;
 }
 
-void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_request *request)
+void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_artifact *artifact)
 {
 	struct bid_waiters one = TAILQ_HEAD_INITIALIZER(one);
 	struct bid_download *fresh = NULL, *seen = NULL;
 	int r = -EINTR;
 
 	pthread_mutex_lock(&broker->lock);
-	if (!bid_request_valid(request))
+	if (!bid_artifact_valid(artifact))
 		r = -EINVAL;
 	else if (!waiter->cancelled && !broker->ending)
-		r = join_download(broker, request, waiter, &fresh, &seen);
+		r = join_download(broker, artifact, waiter, &fresh, &seen);
 	if (r != -EINPROGRESS)
 		bid_waiter_detach(broker, waiter);
 	pthread_mutex_unlock(&broker->lock);
@@ -961,12 +961,12 @@ static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t wa
 	return waiter;
 }
 
-void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_request *request)
+void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_artifact *artifact)
 {
 	struct bid_waiter *waiter = take_new_waiter(broker, waiter_id);
 
 	if (waiter)
-		bid_broker_submit(broker, waiter, request);
+		bid_broker_submit(broker, waiter, artifact);
 	else
 		bid_error("waiter id used twice: '%llu'", (unsigned long long)waiter_id);
 }

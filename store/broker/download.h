@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A download: the waiters for one request, and its attempts, each a transfer from one server.
+ * A download: the waiters for one artifact, and its attempts, each a transfer from one server.
  *
  * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
  *				polls it; looks into the store, orders the servers, starts the first attempt
@@ -45,7 +45,7 @@ struct bid_container_wait {
 };
 
 /*
- * Wait for the download of another process. A download starts no attempt while another process holds the lock of its request
+ * Wait for the download of another process. A download starts no attempt while another process holds the lock of its artifact
  * ("api/download_lock.h"). It polls the lock for half a minute, or half its readers' wait if shorter. Then it looks into the store,
  * and downloads by itself.
  */
@@ -59,7 +59,7 @@ struct bid_lock_wait {
 
 struct bid_download {
 	struct bid_broker *broker;
-	struct bid_request request;
+	struct bid_artifact artifact;
 	int64_t started_ms;
 
 	/* under the broker's lock */
@@ -84,7 +84,7 @@ struct bid_download {
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report *reports[]; /* one per server and request, also those of containers; a reference each */
+	struct bid_report *reports[]; /* one per server and artifact, also those of containers; a reference each */
 };
 
 /*
@@ -167,8 +167,8 @@ void bid_download_end(struct bid_download *download, int error, struct bid_file 
  */
 void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error);
 
-/* Drop the kept results of all downloads, or of the one for @request. Under the lock. */
-void bid_download_drop_kept(struct bid_broker *broker, const struct bid_request *request);
+/* Drop the kept results of all downloads, or of the one for @artifact. Under the lock. */
+void bid_download_drop_kept(struct bid_broker *broker, const struct bid_artifact *artifact);
 
 /* Under the lock. */
 void bid_download_ref(struct bid_download *download);
@@ -192,8 +192,8 @@ extern const struct bid_receiver bid_attempt_receiver;
 
 #define BID_NAME_MAX 512
 
-/* Write @request for a message: "ID/elf", "ID/source/usr/src/a.c", as far as it fits. Returns @buf. */
-const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX]);
+/* Write @artifact for a message: "ID/elf", "ID/source/usr/src/a.c", as far as it fits. Returns @buf. */
+const char *bid_artifact_name(const struct bid_artifact *artifact, char buf[static BID_NAME_MAX]);
 
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);

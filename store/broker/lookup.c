@@ -8,26 +8,26 @@
 #include "api/evict.h"
 #include "base/local_error.h"
 
-/* May a server get @request? Only with a place for the body. */
-static bool can_fetch(const struct bid_broker *broker, const struct bid_request *request)
+/* May a server get @artifact? Only with a place for the body. */
+static bool can_fetch(const struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	return broker->n_servers > 0 && bid_kind_fetchable(request->kind) && bid_store_writable(broker->store);
+	return broker->n_servers > 0 && bid_kind_fetchable(artifact->kind) && bid_store_writable(broker->store);
 }
 
-static bool is_too_large(struct bid_broker *broker, const struct bid_request *request)
+static bool is_too_large(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
 	unsigned ttl;
 
-	return bid_negative_lookup(broker->negative, request, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
+	return bid_negative_lookup(broker->negative, artifact, BID_NEGATIVE_ALL, &ttl) == BID_OUTCOME_TOO_LARGE;
 }
 
-/* Returns the seconds for which @request is absent at all servers, one at least; 0 if a server may have it. */
-static unsigned absent_for(struct bid_broker *broker, const struct bid_request *request)
+/* Returns the seconds for which @artifact is absent at all servers, one at least; 0 if a server may have it. */
+static unsigned absent_for(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
 	unsigned shortest = UINT_MAX, ttl;
 
 	for (size_t i = 0; i < broker->n_servers; i++) {
-		if (bid_negative_lookup(broker->negative, request, broker->servers[i].server->name, &ttl) != BID_OUTCOME_ABSENT)
+		if (bid_negative_lookup(broker->negative, artifact, broker->servers[i].server->name, &ttl) != BID_OUTCOME_ABSENT)
 			return 0;
 		shortest = ttl < shortest ? ttl : shortest;
 	}
@@ -35,30 +35,30 @@ static unsigned absent_for(struct bid_broker *broker, const struct bid_request *
 }
 
 /* May a server have unstripped debuginfo? */
-static bool may_improve(struct bid_broker *broker, const struct bid_request *request)
+static bool may_improve(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	return can_fetch(broker, request) && !atomic_load(&broker->offline) && !is_too_large(broker, request) &&
-	       absent_for(broker, request) == 0;
+	return can_fetch(broker, artifact) && !atomic_load(&broker->offline) && !is_too_large(broker, artifact) &&
+	       absent_for(broker, artifact) == 0;
 }
 
-int bid_broker_find(struct bid_broker *broker, const struct bid_request *request, bool derive, struct bid_file *ret_file,
+int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file,
 		    unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
 	int r;
 
-	if (!bid_request_valid(request))
+	if (!bid_artifact_valid(artifact))
 		return -EINVAL;
-	r = derive ? bid_store_find(broker->store, request, &file) : bid_store_find_stored(broker->store, request, &file);
-	if (r == 0 && file.stripped && may_improve(broker, request)) {
+	r = derive ? bid_store_find(broker->store, artifact, &file) : bid_store_find_stored(broker->store, artifact, &file);
+	if (r == 0 && file.stripped && may_improve(broker, artifact)) {
 		bid_file_release(&file);
 		return -EINPROGRESS;
 	}
 	if (r == 0) {
 		atomic_fetch_add_explicit(&broker->counts.hits, 1, memory_order_relaxed);
 		bid_store_used(broker->store,
-			       &(struct bid_request){ .id = request->id, .kind = file.kind, .subpath = request->subpath });
+			       &(struct bid_artifact){ .id = artifact->id, .kind = file.kind, .subpath = artifact->subpath });
 		*ret_file = file;
 	}
 	/* the present files prove that the section does not exist */
@@ -68,16 +68,16 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 		return -ENOENT;
 	}
 	/* a server may have the other part */
-	if (request->kind == BID_KIND_UNSTRIPPED)
+	if (artifact->kind == BID_KIND_UNSTRIPPED)
 		return r == -ENOENT ? -EINPROGRESS : r;
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
-	if (bid_loop_recognise(broker, &request->id))
+	if (bid_loop_recognise(broker, &artifact->id))
 		return -ENOENT;
-	if (can_fetch(broker, request)) {
-		if (is_too_large(broker, request))
+	if (can_fetch(broker, artifact)) {
+		if (is_too_large(broker, artifact))
 			return -EFBIG;
-		ttl = absent_for(broker, request);
+		ttl = absent_for(broker, artifact);
 		if (ttl == 0)
 			return atomic_load(&broker->offline) ? -EHOSTUNREACH : -EINPROGRESS;
 		r = -ENOENT;
@@ -87,9 +87,9 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_request *request
 	return r;
 }
 
-int bid_broker_look_up(struct bid_broker *broker, const struct bid_request *request, struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_look_up(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_find(broker, request, false, ret_file, ret_ttl);
+	int r = bid_broker_find(broker, artifact, false, ret_file, ret_ttl);
 
 	if (r == -EAGAIN)
 		return -EINPROGRESS;

@@ -17,7 +17,7 @@ void bid_report_unref(struct bid_report *report)
 {
 	if (--report->refs > 0)
 		return;
-	bid_request_release(&report->request);
+	bid_artifact_release(&report->artifact);
 	free((char *)report->text);
 	free((char *)report->url);
 	free((char *)report->redirect);
@@ -52,7 +52,7 @@ static struct bid_report *report_new(const struct bid_report *from)
 	report->refs = 1;
 	report->count = 1;
 	report->first_time = from->time;
-	report->request = bid_request_keep(&from->request);
+	report->artifact = bid_artifact_keep(&from->artifact);
 	report->text = strdup(from->text);
 	report->url = bid_text_copy(from->url);
 	report->redirect = bid_text_copy(from->redirect);
@@ -71,7 +71,7 @@ static bool is_same_response(const struct bid_report *one, const struct bid_repo
 
 static bool is_same_request(const struct bid_report *one, const struct bid_report *other)
 {
-	return one->server == other->server && bid_request_equal(&one->request, &other->request);
+	return one->server == other->server && bid_artifact_equal(&one->artifact, &other->artifact);
 }
 
 /*
@@ -113,12 +113,12 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 	stats->bytes += attempt->delivered;
 }
 
-const char *bid_request_name(const struct bid_request *request, char buf[static BID_NAME_MAX])
+const char *bid_artifact_name(const struct bid_artifact *artifact, char buf[static BID_NAME_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
-	snprintf(buf, BID_NAME_MAX, "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
-		 request->kind == BID_KIND_SECTION ? "/" : "", bid_subpath_text(request->subpath));
+	snprintf(buf, BID_NAME_MAX, "%s/%s%s%s", bid_id_format(&artifact->id, hex), bid_kind_name(artifact->kind),
+		 artifact->kind == BID_KIND_SECTION ? "/" : "", bid_subpath_text(artifact->subpath));
 	return buf;
 }
 
@@ -128,10 +128,10 @@ static void log_report(const struct bid_download *download, const char *name, en
 
 	switch (outcome) {
 	case BID_OUTCOME_REJECTED:
-		bid_warning("%s: refused '%s' from %s", text, bid_request_name(&download->request, buf), name);
+		bid_warning("%s: refused '%s' from %s", text, bid_artifact_name(&download->artifact, buf), name);
 		break;
 	case BID_OUTCOME_FAILED:
-		bid_warning("%s: cannot keep '%s' from %s", text, bid_request_name(&download->request, buf), name);
+		bid_warning("%s: cannot keep '%s' from %s", text, bid_artifact_name(&download->artifact, buf), name);
 		break;
 	case BID_OUTCOME_TOO_LARGE:
 	case BID_OUTCOME_UNSUPPORTED:
@@ -150,7 +150,7 @@ static void log_report(const struct bid_download *download, const char *name, en
 static void report_check(const struct bid_attempt *attempt, enum bid_outcome outcome, const char *text)
 {
 	struct bid_server *server = attempt->from->server;
-	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->request.kind);
+	bool right = outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(attempt->download->artifact.kind);
 
 	if (right || (outcome == BID_OUTCOME_REJECTED && attempt->error != -ESTALE))
 		server->ops->note_check(server, right, text);
@@ -178,7 +178,7 @@ static void report_simply(struct bid_download *download, const struct bid_server
 {
 	struct bid_report *report = report_new(&(struct bid_report){
 		.server = server->name,
-		.request = download->request,
+		.artifact = download->artifact,
 		.outcome = outcome,
 		.text = text,
 		.elapsed_ms = elapsed_ms,
@@ -219,7 +219,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 	struct bid_broker *broker = download->broker;
 	struct bid_report *report = report_new(&(struct bid_report){
 		.server = attempt->from->server->name,
-		.request = download->request,
+		.artifact = download->artifact,
 		.outcome = outcome,
 		.changed = outcome == BID_OUTCOME_REJECTED && attempt->error == -ESTALE,
 		.text = text,
@@ -359,12 +359,12 @@ static bool is_among(struct bid_report *const all[], size_t n, const struct bid_
 	return false;
 }
 
-/* Report the negative cache entry of @server and @request, perhaps of another process, if the ring has none. */
-static int pass_negative(struct bid_broker *broker, const struct bid_request *request, size_t server,
+/* Report the negative cache entry of @server and @artifact, perhaps of another process, if the ring has none. */
+static int pass_negative(struct bid_broker *broker, const struct bid_artifact *artifact, size_t server,
 			 struct bid_report *const all[], size_t n, bid_report_fn fn, void *user)
 {
 	struct bid_report report = {
-		.request = *request,
+		.artifact = *artifact,
 		.server = broker->servers[server].server->name,
 		.text = "same response earlier",
 	};
@@ -372,7 +372,7 @@ static int pass_negative(struct bid_broker *broker, const struct bid_request *re
 
 	if (is_among(all, n, &report, is_same_request))
 		return 0;
-	report.outcome = bid_negative_lookup(broker->negative, request, report.server, &ttl);
+	report.outcome = bid_negative_lookup(broker->negative, artifact, report.server, &ttl);
 	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
@@ -385,17 +385,17 @@ static int pass_responses(struct bid_broker *broker, const struct bid_id *id, st
 		const struct bid_report *report = all[i];
 		unsigned ttl;
 
-		if (!bid_id_equal(&report->request.id, id) || is_among(all, i, report, is_same_request))
+		if (!bid_id_equal(&report->artifact.id, id) || is_among(all, i, report, is_same_request))
 			continue;
-		if (bid_negative_lookup(broker->negative, &report->request, report->server, &ttl) != report->outcome)
+		if (bid_negative_lookup(broker->negative, &report->artifact, report->server, &ttl) != report->outcome)
 			ttl = 0;
 		r = fn(user, report, ttl);
 	}
 	for (int kind = BID_KIND_NONE + 1; r == 0 && kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 
-		for (size_t i = 0; r == 0 && i < broker->n_servers && bid_kind_fetchable(request.kind); i++)
-			r = pass_negative(broker, &request, i, all, n, fn, user);
+		for (size_t i = 0; r == 0 && i < broker->n_servers && bid_kind_fetchable(artifact.kind); i++)
+			r = pass_negative(broker, &artifact, i, all, n, fn, user);
 	}
 	return r;
 }

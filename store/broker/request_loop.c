@@ -47,10 +47,10 @@ static void end_marker(void *user, const struct bid_server_response *response)
 static void send_marker(struct bid_server_state *state, int64_t now)
 {
 	static const struct bid_receiver receiver = { .header = refuse_header, .done = end_marker };
-	struct bid_request request = { .id = state->loop.id, .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
 	state->loop.marker_sent_ms = now;
-	state->server->ops->start(state->server, &request, &receiver, &state->loop);
+	state->server->ops->start(state->server, &artifact, &receiver, &state->loop);
 }
 
 uint64_t bid_loop_look(struct bid_download *download)

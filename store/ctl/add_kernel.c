@@ -27,7 +27,7 @@ enum { TABLE_MAX = 256 << 20 }; /* bytes */
 static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const struct ctl_running_data *here)
 {
 	struct bid_added added;
-	int r = bid_store_add_data(store, &here->request, here->mode, here->data, here->len, &added);
+	int r = bid_store_add_data(store, &here->artifact, here->mode, here->data, here->len, &added);
 
 	stats->seen++;
 	if (r == 0)
@@ -55,7 +55,7 @@ static void compare_boots(struct bid_store *store, const struct ctl_running_data
 	uint64_t begin;
 	size_t len;
 
-	if (bid_store_find(store, &here->request, &file) == 0 && bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
+	if (bid_store_find(store, &here->artifact, &file) == 0 && bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
 		begin = bid_kallsyms_begin(text, len);
 		if (begin && begin != bid_kallsyms_begin(here->data, here->len))
 			bid_warning("the symbol table of this kernel in '%s' is of another boot, and perf relocates it - 'perf "

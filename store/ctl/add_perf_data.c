@@ -35,9 +35,9 @@ static void adding_release(struct recording_add *adding)
 /* Does the store have the build with @kind? Returns 1, 0, or a negative errno of the store. */
 static int has_kind(struct recording_add *adding, const struct ctl_build *build, enum bid_kind kind)
 {
-	struct bid_request request = { .id = build->id, .kind = kind };
+	struct bid_artifact artifact = { .id = build->id, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(adding->store, &request, &file);
+	int r = bid_store_find(adding->store, &artifact, &file);
 
 	if (r == 0)
 		r = bid_store_settle(adding->store, &file);
@@ -77,7 +77,7 @@ static int add_running(struct recording_add *adding, struct ctl_build *build)
 		build->why = strdup(kernel ? ctl_running_why(r) : strerror(-r));
 		return build->why ? 0 : -ENOMEM;
 	}
-	r = bid_store_add_data(adding->store, &here.request, here.mode, here.data, here.len, &added);
+	r = bid_store_add_data(adding->store, &here.artifact, here.mode, here.data, here.len, &added);
 	if (r == 0)
 		build->state = CTL_BUILD_ADDED;
 	return r;
@@ -172,9 +172,9 @@ static enum ctl_status fetch_missing(struct recording_add *adding)
 
 	for (size_t i = 0; i < recording->n; i++) {
 		struct ctl_build *build = &recording->builds[i];
-		struct bid_request request = { .id = ctl_build_id(build), .kind = BID_KIND_ELF };
+		struct bid_artifact artifact = { .id = ctl_build_id(build), .kind = BID_KIND_ELF };
 
-		if (ctl_build_lacks(build->state) && !ctl_build_is_vdso(build) && ctl_want(&list, &request, build) < 0)
+		if (ctl_build_lacks(build->state) && !ctl_build_is_vdso(build) && ctl_want(&list, &artifact, build) < 0)
 			return ctl_no_memory();
 	}
 	status = ctl_fetch_all(adding->ctl, adding->store, &list, 0);

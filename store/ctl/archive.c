@@ -106,7 +106,7 @@ static enum ctl_status complete_ids(struct packing *packing)
 		return ctl_no_memory();
 	packing->builds = builds;
 	for (size_t i = first; i < list.n; i++)
-		builds[packing->n++] = (struct bid_archive_build){ .id = list.wanted[i].request.id };
+		builds[packing->n++] = (struct bid_archive_build){ .id = list.wanted[i].artifact.id };
 	return status;
 }
 

@@ -80,16 +80,16 @@ int ctl_covering_mount_info(const char *path, const struct bid_id *id, char **re
 	return r;
 }
 
-int ctl_covering_mount_open(const char *path, const struct bid_request *request, struct bid_file *ret_file)
+int ctl_covering_mount_open(const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	const char *subpath = bid_subpath_text(request->subpath);
+	const char *subpath = bid_subpath_text(artifact->subpath);
 	char name[BID_SUBPATH_MAX + 16];
-	struct bid_file file = { .kind = request->kind };
+	struct bid_file file = { .kind = artifact->kind };
 	char kind[16] = "";
 
 	/* the subpath of a source is an absolute path */
-	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(request->kind), *subpath && *subpath != '/' ? "/" : "", subpath);
-	file.fd = open_in(path, &request->id, name);
+	snprintf(name, sizeof(name), "%s%s%s", bid_kind_name(artifact->kind), *subpath && *subpath != '/' ? "/" : "", subpath);
+	file.fd = open_in(path, &artifact->id, name);
 	if (file.fd < 0)
 		return file.fd;
 	if (fstat(file.fd, &file.st) < 0 || !S_ISREG(file.st.st_mode)) {
@@ -118,17 +118,17 @@ json_t *ctl_covering_mount_responses(const char *path, const struct bid_id *id)
 	return responses ? responses : json_array();
 }
 
-int ctl_covering_mount_refresh(const char *path, const struct bid_request *request, bool accept)
+int ctl_covering_mount_refresh(const char *path, const struct bid_artifact *artifact, bool accept)
 {
-	const char *subpath = bid_subpath_text(request->subpath);
+	const char *subpath = bid_subpath_text(artifact->subpath);
 	char hex[BID_ID_HEX_MAX], dir[PATH_MAX + sizeof("/.bidfs")], value[BID_ID_HEX_MAX + BID_SUBPATH_MAX + 16];
 	int len;
 
-	if (!bid_kind_fetchable(request->kind) || !bid_is_mount(path))
+	if (!bid_kind_fetchable(artifact->kind) || !bid_is_mount(path))
 		return 0;
 	snprintf(dir, sizeof(dir), "%s/.bidfs", path);
-	len = snprintf(value, sizeof(value), "%s/%s%s%s", bid_id_format(&request->id, hex), bid_kind_name(request->kind),
-		       request->kind == BID_KIND_SECTION ? "/" : "", subpath);
+	len = snprintf(value, sizeof(value), "%s/%s%s%s", bid_id_format(&artifact->id, hex), bid_kind_name(artifact->kind),
+		       artifact->kind == BID_KIND_SECTION ? "/" : "", subpath);
 	return setxattr(dir, accept ? "user.bidfs.accept" : "user.bidfs.refresh", value, (size_t)len, 0) < 0 ? -errno : 0;
 }
 

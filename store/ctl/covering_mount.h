@@ -20,11 +20,11 @@ bool ctl_covering_mount_is_silent(const char *path);
 json_t *ctl_covering_mount_state(const char *path);
 
 /*
- * Read buildid/ID/info of @id from the mount at @path, for the caller to free; open the file of @request, which has a subpath. Both
- * block as long as the mount does, for its servers too. Return -ENOENT without a mount, or as open(2).
+ * Read buildid/ID/info of @id from the mount at @path, for the caller to free; open the file of @artifact, which has a subpath.
+ * Both block as long as the mount does, for its servers too. Return -ENOENT without a mount, or as open(2).
  */
 int ctl_covering_mount_info(const char *path, const struct bid_id *id, char **ret_text);
-int ctl_covering_mount_open(const char *path, const struct bid_request *request, struct bid_file *ret_file);
+int ctl_covering_mount_open(const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
  * Return the last responses of the servers to @id, as the mount at @path reports them: an array (docs/FORMAT.md), empty without a
@@ -33,10 +33,10 @@ int ctl_covering_mount_open(const char *path, const struct bid_request *request,
 json_t *ctl_covering_mount_responses(const char *path, const struct bid_id *id);
 
 /*
- * Have the mount at @path retry @request at its servers; with @accept the mount takes bytes that differ from the first download.
+ * Have the mount at @path retry @artifact at its servers; with @accept the mount takes bytes that differ from the first download.
  * Returns 0, also without a mount or without anything to download; or as setxattr(2).
  */
-int ctl_covering_mount_refresh(const char *path, const struct bid_request *request, bool accept);
+int ctl_covering_mount_refresh(const char *path, const struct bid_artifact *artifact, bool accept);
 
 /*
  * Wait after ctl_covering_mount_refresh() until the kernel drops the absent names that it caches for the mount at @path. Returns at

@@ -145,8 +145,8 @@ enum ctl_status ctl_open_store(const struct ctl *ctl, enum ctl_open how, struct 
  */
 enum ctl_status ctl_open_to_find(const struct ctl *ctl, enum ctl_open how, struct bid_store **ret_store);
 
-/* Find the store of @ctl, a lower one or the store itself, that denies reading the artifact of @request. */
-void ctl_find_denier(const struct ctl *ctl, const struct bid_request *request, char ret_path[static PATH_MAX]);
+/* Find the store of @ctl, a lower one or the store itself, that denies reading @artifact. */
+void ctl_find_denier(const struct ctl *ctl, const struct bid_artifact *artifact, char ret_path[static PATH_MAX]);
 
 static inline void ctl_cleanup_store(struct bid_store **store)
 {

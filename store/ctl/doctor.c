@@ -154,7 +154,7 @@ static void check_server(struct exam *exam, const char *url)
 	const char *temp = getenv("TMPDIR");
 	char dir[PATH_MAX], text[PATH_MAX + TEXT_MAX];
 	struct ctl ctl = { .urls = { .at = &url, .n = 1 }, .quiet = true };
-	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	struct bid_artifact artifact = { .kind = BID_KIND_DEBUGINFO };
 	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
 	bid_auto_free char *shown = bid_fetch_url_shown(url);
 	ctl_auto_store struct bid_store *store = NULL;
@@ -168,9 +168,9 @@ static void check_server(struct exam *exam, const char *url)
 		return;
 	}
 	ctl.store = dir;
-	bid_id_parse_str("00000000000000000000000000000000b1df5000", &request.id);
+	bid_id_parse_str("00000000000000000000000000000000b1df5000", &artifact.id);
 	status = ctl_open_store(&ctl, CTL_WRITE, &store);
-	if (status == CTL_DONE && ctl_want(&list, &request, NULL) == 0) {
+	if (status == CTL_DONE && ctl_want(&list, &artifact, NULL) == 0) {
 		status = ctl_fetch_all(&ctl, store, &list, 0);
 		error = list.wanted->error;
 	}

@@ -108,7 +108,7 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 		{ "unpacked/", BID_KIND_ELF, DERIVED },	 { "kallsyms/", BID_KIND_KALLSYMS, DERIVED },
 		{ "content key/", KEY, ADDED },		 { "quarantine/", QUARANTINE, ADDED },
 	};
-	struct bid_request request = { .kind = BID_KIND_SECTION };
+	struct bid_artifact artifact = { .kind = BID_KIND_SECTION };
 	struct bid_subpath *subpath = NULL;
 	const char *name = "";
 
@@ -128,11 +128,11 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 	}
 	if (place->id[0])
 		find_path(usage, place);
-	if (place->row != BID_KIND_SECTION || *name != '/' || bid_id_parse_str(place->id, &request.id) < 0 ||
+	if (place->row != BID_KIND_SECTION || *name != '/' || bid_id_parse_str(place->id, &artifact.id) < 0 ||
 	    bid_subpath_section(name + 1, &subpath) < 0)
 		return;
-	request.subpath = subpath;
-	bid_store_each_field(usage->store, &request, take_origin, &place->origin);
+	artifact.subpath = subpath;
+	bid_store_each_field(usage->store, &artifact, take_origin, &place->origin);
 	bid_subpath_unref(subpath);
 }
 
@@ -140,7 +140,7 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 static void classify_artifact(const struct usage *usage, const char *text, struct stored_path *place)
 {
 	const char *name = strrchr(text, '/'), *id = name;
-	struct bid_request request = { 0 };
+	struct bid_artifact artifact = { 0 };
 
 	if (strncmp(text, "[kernel.kcore]/", 15) == 0) {
 		place->row = KCORE;
@@ -151,14 +151,14 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 	if (!id || id == text || (size_t)(name - id) >= sizeof(place->id))
 		return;
 	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id), id);
-	request.kind = bid_kind_parse_store_name(name + 1);
-	if (request.kind == BID_KIND_NONE || bid_id_parse_str(place->id, &request.id) < 0) {
+	artifact.kind = bid_kind_parse_store_name(name + 1);
+	if (artifact.kind == BID_KIND_NONE || bid_id_parse_str(place->id, &artifact.id) < 0) {
 		place->id[0] = '\0';
 		return;
 	}
-	place->row = request.kind;
+	place->row = artifact.kind;
 	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - 1 - text), text);
-	bid_store_each_field(usage->store, &request, take_origin, &place->origin);
+	bid_store_each_field(usage->store, &artifact, take_origin, &place->origin);
 }
 
 static int by_inode(const void *a, const void *b)

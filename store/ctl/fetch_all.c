@@ -51,40 +51,40 @@ void ctl_wanted_release(struct ctl_wanted_list *list)
 
 static int by_request(const void *a, const void *b)
 {
-	const struct bid_request *one = a, *other = b;
+	const struct bid_artifact *one = a, *other = b;
 	int order = memcmp(&one->id, &other->id, sizeof(one->id));
 
 	return order ? order : (int)one->kind - (int)other->kind;
 }
 
-int ctl_want(struct ctl_wanted_list *list, const struct bid_request *request, struct ctl_build *build)
+int ctl_want(struct ctl_wanted_list *list, const struct bid_artifact *artifact, struct ctl_build *build)
 {
 	if (bid_array_grow(list->wanted, list->n, list->room) < 0)
 		return -ENOMEM;
-	list->wanted[list->n++] = (struct ctl_wanted){ .request = *request, .build = build };
+	list->wanted[list->n++] = (struct ctl_wanted){ .artifact = *artifact, .build = build };
 	return 0;
 }
 
 int ctl_want_once(struct ctl_wanted_list *list, const struct bid_id *id, enum bid_kind kind, struct ctl_build *build)
 {
-	struct bid_request *request = malloc(sizeof(*request)), **found;
+	struct bid_artifact *artifact = malloc(sizeof(*artifact)), **found;
 
-	if (!request)
+	if (!artifact)
 		return -ENOMEM;
-	*request = (struct bid_request){ .id = *id, .kind = kind };
-	found = tsearch(request, &list->seen, by_request);
-	if (found && *found == request)
-		return ctl_want(list, request, build);
-	free(request);
+	*artifact = (struct bid_artifact){ .id = *id, .kind = kind };
+	found = tsearch(artifact, &list->seen, by_request);
+	if (found && *found == artifact)
+		return ctl_want(list, artifact, build);
+	free(artifact);
 	return found ? 0 : -ENOMEM;
 }
 
-int ctl_open_artifact(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int ctl_open_artifact(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	/* a lookup in the mount's view of perf's layout would download further artifacts */
 	if (bid_is_mount(bid_store_path(store)))
-		return ctl_covering_mount_open(bid_store_path(store), request, ret_file);
-	return bid_store_find(store, request, ret_file);
+		return ctl_covering_mount_open(bid_store_path(store), artifact, ret_file);
+	return bid_store_find(store, artifact, ret_file);
 }
 
 int ctl_want_dwz(struct ctl_wanted_list *list, struct bid_store *store)
@@ -96,8 +96,8 @@ int ctl_want_dwz(struct ctl_wanted_list *list, struct bid_store *store)
 		bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 		struct bid_elf_info info;
 
-		if (wanted->request.kind != BID_KIND_DEBUGINFO || wanted->error < 0 ||
-		    ctl_open_artifact(store, &wanted->request, &file) < 0 || bid_elf_examine(file.fd, &info) < 0 ||
+		if (wanted->artifact.kind != BID_KIND_DEBUGINFO || wanted->error < 0 ||
+		    ctl_open_artifact(store, &wanted->artifact, &file) < 0 || bid_elf_examine(file.fd, &info) < 0 ||
 		    info.alt.len == 0)
 			continue;
 		if (ctl_want_once(list, &info.alt, BID_KIND_DEBUGINFO, wanted->build) < 0)
@@ -144,16 +144,16 @@ static void begin_fetches(struct fetching *fetching)
 
 	wanted->event = fetching->event;
 	if (!fetching->covered && (fetching->ctl->refresh || fetching->ctl->accept))
-		bid_broker_refresh(fetching->broker, &wanted->request, fetching->ctl->accept);
+		bid_broker_refresh(fetching->broker, &wanted->artifact, fetching->ctl->accept);
 	if (fetching->covered)
-		wanted->error = ctl_covering_mount_open(bid_store_path(fetching->store), &wanted->request, &file);
+		wanted->error = ctl_covering_mount_open(bid_store_path(fetching->store), &wanted->artifact, &file);
 	else
-		wanted->error = bid_broker_look_up(fetching->broker, &wanted->request, &file, &wanted->trace.negative_ttl_s);
+		wanted->error = bid_broker_look_up(fetching->broker, &wanted->artifact, &file, &wanted->trace.negative_ttl_s);
 	bid_file_release(&file);
 	if (wanted->error == -EINPROGRESS)
 		wanted->error = bid_broker_new_waiter(fetching->broker, take_answer, wanted, &wanted->waiter_id);
 	if (wanted->waiter_id)
-		bid_broker_fetch(fetching->broker, wanted->waiter_id, &wanted->request);
+		bid_broker_fetch(fetching->broker, wanted->waiter_id, &wanted->artifact);
 	else
 		fetching->ended++;
 }
@@ -254,7 +254,7 @@ static void recall_response(const struct fetching *fetching, struct ctl_wanted *
 	if (wanted->trace.negative_ttl_s == 0 || bid_negative_new(fetching->store, &negative) < 0)
 		return;
 	for (size_t i = 0; bid_broker_server_stats(fetching->broker, i, &stats) == 0; i++) {
-		bid_negative_lookup(negative, &wanted->request, stats.name, &ttl);
+		bid_negative_lookup(negative, &wanted->artifact, stats.name, &ttl);
 		ctl_trace_add_negative(&wanted->trace, stats.name, ttl);
 	}
 	bid_negative_free(negative);
@@ -286,7 +286,7 @@ static void refresh_wanted(const struct fetching *fetching, struct ctl_wanted_li
 	if (!fetching->covered || (!fetching->ctl->refresh && !fetching->ctl->accept))
 		return;
 	for (size_t i = 0; i < fetching->n && list->refresh_error == 0; i++)
-		list->refresh_error = ctl_covering_mount_refresh(path, &fetching->wanted[i].request, fetching->ctl->accept);
+		list->refresh_error = ctl_covering_mount_refresh(path, &fetching->wanted[i].artifact, fetching->ctl->accept);
 	if (list->refresh_error == 0)
 		ctl_covering_mount_wait(path);
 }

@@ -9,7 +9,7 @@
 struct ctl_build;
 
 struct ctl_wanted {
-	struct bid_request request; /* its subpath is borrowed */
+	struct bid_artifact artifact; /* its subpath is borrowed */
 	struct ctl_build *build; /* the build that needs it, or NULL; borrowed */
 	/* Result: 0 with the artifact in the store, or a negative errno as of bid_broker_fetch(). */
 	int error;
@@ -30,8 +30,8 @@ struct ctl_wanted_list {
 
 void ctl_wanted_release(struct ctl_wanted_list *list);
 
-/* Append the artifact of @request for @build (may be NULL). Returns 0 or -ENOMEM. */
-int ctl_want(struct ctl_wanted_list *list, const struct bid_request *request, struct ctl_build *build);
+/* Append @artifact for @build (may be NULL). Returns 0 or -ENOMEM. */
+int ctl_want(struct ctl_wanted_list *list, const struct bid_artifact *artifact, struct ctl_build *build);
 
 /* As ctl_want(), for the artifact @kind of @id, unless an earlier call was for the same one. */
 int ctl_want_once(struct ctl_wanted_list *list, const struct bid_id *id, enum bid_kind kind, struct ctl_build *build);
@@ -51,6 +51,6 @@ int ctl_want_dwz(struct ctl_wanted_list *list, struct bid_store *store);
 enum ctl_status ctl_fetch_all(const struct ctl *ctl, struct bid_store *store, struct ctl_wanted_list *list, size_t first);
 
 /* Open an artifact of @store, below a mount through the mount. Returns 0, or as bid_store_find() or open(2). */
-int ctl_open_artifact(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+int ctl_open_artifact(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 #endif

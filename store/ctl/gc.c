@@ -19,7 +19,7 @@ static void print_evicted(void *user, const struct bid_eviction *eviction)
 	const struct ctl *ctl = user;
 
 	if (ctl->json || ctl->dry_run || ctl->verbose)
-		ctl_row(ctl, CTL_ID("id", 40, &eviction->request.id), CTL_KIND("kind", 9, eviction->request.kind),
+		ctl_row(ctl, CTL_ID("id", 40, &eviction->artifact.id), CTL_KIND("kind", 9, eviction->artifact.kind),
 			CTL_TEXT("origin", 7, eviction->made ? "derived" : "fetched"), CTL_SIZE("size", -8, eviction->size),
 			CTL_TIME("time", 19, eviction->last_use), CTL_STATE("state", 0, "evicted"),
 			CTL_TEXT("stored", CTL_HIDDEN, eviction->path));

@@ -46,13 +46,13 @@ static void getting_release(struct getting *getting)
 }
 
 /* Name the artifact for a message: "elf of 'ID'", "section '.text' of 'ID'". Returns @buf. */
-static const char *name_of(const struct bid_request *request, char buf[static NAME_MAX_SIZE])
+static const char *name_of(const struct bid_artifact *artifact, char buf[static NAME_MAX_SIZE])
 {
-	const char *kind = bid_kind_name(request->kind), *subpath = bid_subpath_text(request->subpath);
+	const char *kind = bid_kind_name(artifact->kind), *subpath = bid_subpath_text(artifact->subpath);
 	char hex[BID_ID_HEX_MAX];
 
-	bid_id_format(&request->id, hex);
-	if (request->subpath)
+	bid_id_format(&artifact->id, hex);
+	if (artifact->subpath)
 		snprintf(buf, NAME_MAX_SIZE, "%s '%s' of '%s'", kind, subpath, hex);
 	else
 		snprintf(buf, NAME_MAX_SIZE, "%s of '%s'", kind, hex);
@@ -60,11 +60,11 @@ static const char *name_of(const struct bid_request *request, char buf[static NA
 }
 
 /* Open the artifact if the store has it, for a path that opens it again. Returns 0, or -ENOENT for a file in memory, or removed. */
-static int find_path(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file,
+static int find_path(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file,
 		     char ret_path[static PATH_MAX])
 {
 	struct stat st;
-	int r = ctl_open_artifact(store, request, ret_file);
+	int r = ctl_open_artifact(store, artifact, ret_file);
 
 	if (r == 0)
 		r = bid_path_of(ret_file->fd, ret_path, PATH_MAX);
@@ -83,9 +83,9 @@ static int find_path(struct bid_store *store, const struct bid_request *request,
 static void classify_wanted(const struct getting *getting, struct ctl_wanted *wanted)
 {
 	const struct ctl_trace *trace = &wanted->trace;
-	const struct bid_request *request = &wanted->request;
+	const struct bid_artifact *artifact = &wanted->artifact;
 
-	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(request->kind))
+	if ((wanted->error != -ENOENT && wanted->error != -EHOSTUNREACH) || !bid_kind_fetchable(artifact->kind))
 		return;
 	if (!getting->covering) {
 		if (wanted->error == -ENOENT && getting->barred && !trace->servers && trace->negative_ttl_s == 0 &&
@@ -93,7 +93,7 @@ static void classify_wanted(const struct getting *getting, struct ctl_wanted *wa
 			wanted->error = -EROFS;
 	} else if (getting->list.refresh_error < 0 && !ctl_covering_mount_refusal(getting->list.refresh_error)) {
 		wanted->error = getting->list.refresh_error;
-	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_subpath(request->kind)) &&
+	} else if ((ctl_covering_mount_is_offline(getting->covering) || !bid_kind_has_subpath(artifact->kind)) &&
 		   !ctl_trace_all_absent(trace, json_object_get(getting->covering, "servers"))) {
 		wanted->error = -EHOSTUNREACH;
 	}
@@ -106,8 +106,8 @@ static void find_unstripped(struct getting *getting)
 		struct ctl_wanted *wanted = &getting->list.wanted[i];
 		struct bid_file file = BID_FILE_NONE;
 
-		if (wanted->error == -ENOENT && wanted->request.kind == BID_KIND_DEBUGINFO)
-			wanted->error = ctl_open_artifact(getting->store, &wanted->request, &file);
+		if (wanted->error == -ENOENT && wanted->artifact.kind == BID_KIND_DEBUGINFO)
+			wanted->error = ctl_open_artifact(getting->store, &wanted->artifact, &file);
 		bid_file_release(&file);
 	}
 }
@@ -137,8 +137,8 @@ static enum state state_of(const struct ctl_wanted *wanted)
 	case 0:
 		if (wanted->waiter_id)
 			return FETCHED;
-		return wanted->request.kind == BID_KIND_ELF && wanted->build && wanted->build->state == CTL_BUILD_ADDED ? ADDED
-															: HERE;
+		return wanted->artifact.kind == BID_KIND_ELF && wanted->build && wanted->build->state == CTL_BUILD_ADDED ? ADDED
+															 : HERE;
 	case -ENOENT:
 		return ABSENT;
 	case -EBADMSG:
@@ -156,7 +156,7 @@ static enum state state_of(const struct ctl_wanted *wanted)
 /* Describe the error, apart from the course of the lookup. */
 static const char *error_of(const struct ctl_wanted *wanted)
 {
-	bool unstripped = wanted->request.kind == BID_KIND_UNSTRIPPED && !wanted->trace.servers;
+	bool unstripped = wanted->artifact.kind == BID_KIND_UNSTRIPPED && !wanted->trace.servers;
 
 	/* the line of a server explains its EBADMSG */
 	if (wanted->error == -EBADMSG && wanted->trace.servers && !wanted->trace.of_mount)
@@ -176,7 +176,7 @@ static void describe_denial(const struct getting *getting, const struct ctl_want
 {
 	char path[PATH_MAX];
 
-	ctl_find_denier(getting->ctl, &wanted->request, path);
+	ctl_find_denier(getting->ctl, &wanted->artifact, path);
 	snprintf(buf, CAUSE_MAX, "permission denied in '%s'%s", path,
 		 strcmp(path, bid_store_path(getting->store)) == 0 ? "" : " - '--lower=none' reads no lower store");
 }
@@ -186,7 +186,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 {
 	const struct ctl_trace *trace = &wanted->trace;
 	const char *error = error_of(wanted);
-	int refresh_error = bid_kind_fetchable(wanted->request.kind) ? getting->list.refresh_error : 0;
+	int refresh_error = bid_kind_fetchable(wanted->artifact.kind) ? getting->list.refresh_error : 0;
 
 	if (refresh_error < 0 && ctl_covering_mount_refusal(refresh_error))
 		snprintf(buf, CAUSE_MAX, "%s", ctl_covering_mount_refusal(refresh_error));
@@ -201,12 +201,12 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
 	else if (trace->stored == -ENODATA)
 		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
-	else if ((wanted->request.subpath || state_of(wanted) >= FAILED) && getting->covering)
+	else if ((wanted->artifact.subpath || state_of(wanted) >= FAILED) && getting->covering)
 		snprintf(buf, CAUSE_MAX, "%s: the mount that covers the store failed%s", error,
 			 getting->ctl->verbose ? "" : " - 'bidctl status' shows its servers, 'bidctl get -v' their responses");
 	else if (wanted->error == -ENOENT && (!trace->servers || trace->of_mount))
 		snprintf(buf, CAUSE_MAX, "%s in the store, and %s", error,
-			 ctl_servers_why_none(getting->ctl, getting->store, wanted->request.kind));
+			 ctl_servers_why_none(getting->ctl, getting->store, wanted->artifact.kind));
 	else if (wanted->error == -EACCES && !trace->servers && !getting->covering)
 		describe_denial(getting, wanted, buf);
 	else
@@ -218,11 +218,11 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 static void write_row(const struct ctl *ctl, const struct ctl_wanted *wanted, enum state state, const struct bid_file *file,
 		      const char *path, const char *cause)
 {
-	const struct bid_request *request = &wanted->request;
+	const struct bid_artifact *artifact = &wanted->artifact;
 	bool all = (ctl->verbose || !path) && wanted->trace.servers;
 
-	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &request->id), CTL_KIND("kind", CTL_HIDDEN, request->kind),
-		CTL_TEXT("name", CTL_HIDDEN, request->subpath ? bid_subpath_text(request->subpath) : NULL),
+	ctl_row(ctl, CTL_ID("id", CTL_HIDDEN, &artifact->id), CTL_KIND("kind", CTL_HIDDEN, artifact->kind),
+		CTL_TEXT("name", CTL_HIDDEN, artifact->subpath ? bid_subpath_text(artifact->subpath) : NULL),
 		CTL_TEXT("state", CTL_HIDDEN, state_names[state]),
 		CTL_KIND("served_as", CTL_HIDDEN, path ? file->kind : BID_KIND_NONE), CTL_TEXT("file", CTL_HIDDEN, path),
 		CTL_SIZE("size", CTL_HIDDEN, path ? (uint64_t)file->st.st_size : 0), CTL_TEXT("reason", CTL_HIDDEN, cause),
@@ -235,17 +235,17 @@ static enum ctl_status deliver_file(const struct getting *getting, struct ctl_wa
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	const struct ctl *ctl = getting->ctl;
 	char path[PATH_MAX], name[NAME_MAX_SIZE], hex[BID_ID_HEX_MAX];
-	int r = find_path(getting->store, &wanted->request, &file, path);
+	int r = find_path(getting->store, &wanted->artifact, &file, path);
 
 	if (r < 0 && file.fd >= 0) {
-		bid_error_about(bid_id_format(&wanted->request.id, hex), r,
-				"unpacked in memory only, as the store cannot be written: %s", name_of(&wanted->request, name));
+		bid_error_about(bid_id_format(&wanted->artifact.id, hex), r,
+				"unpacked in memory only, as the store cannot be written: %s", name_of(&wanted->artifact, name));
 		return CTL_REFUSED;
 	}
 	if (r < 0)
-		return ctl_trouble(name_of(&wanted->request, name), r, "open it");
+		return ctl_trouble(name_of(&wanted->artifact, name), r, "open it");
 	if (ctl->verbose)
-		ctl_trace_print(&wanted->trace, getting->store, &wanted->request, 0, path);
+		ctl_trace_print(&wanted->trace, getting->store, &wanted->artifact, 0, path);
 	if (!ctl->json) {
 		/* scripts need the exact bytes of the path */
 		if (ctl_is_terminal(stdout))
@@ -267,10 +267,10 @@ static enum ctl_status report_failure(const struct getting *getting, struct ctl_
 	enum state state = state_of(wanted);
 
 	if (getting->ctl->verbose)
-		ctl_trace_print(&wanted->trace, getting->store, &wanted->request, wanted->error, NULL);
+		ctl_trace_print(&wanted->trace, getting->store, &wanted->artifact, wanted->error, NULL);
 	else if (!wanted->trace.of_mount)
 		ctl_trace_print_errors(&wanted->trace);
-	bid_error_about(bid_id_format(&wanted->request.id, hex), wanted->error, "%s: %s", cause, name_of(&wanted->request, name));
+	bid_error_about(bid_id_format(&wanted->artifact.id, hex), wanted->error, "%s: %s", cause, name_of(&wanted->artifact, name));
 	if (getting->ctl->json)
 		write_row(getting->ctl, wanted, state, NULL, NULL, cause);
 	return state == ABSENT || state == REFUSED ? CTL_REFUSED : CTL_TROUBLE;
@@ -281,10 +281,10 @@ static void take_responses(const struct getting *getting, struct ctl_wanted *wan
 {
 	json_t *responses;
 
-	if (!getting->covering || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->request.kind))
+	if (!getting->covering || (wanted->error == 0 && !getting->ctl->verbose) || !bid_kind_fetchable(wanted->artifact.kind))
 		return;
-	responses = ctl_covering_mount_responses(bid_store_path(getting->store), &wanted->request.id);
-	ctl_trace_add_responses(&wanted->trace, responses, &wanted->request);
+	responses = ctl_covering_mount_responses(bid_store_path(getting->store), &wanted->artifact.id);
+	ctl_trace_add_responses(&wanted->trace, responses, &wanted->artifact);
 	json_decref(responses);
 }
 
@@ -298,9 +298,9 @@ static enum ctl_status get_one(struct getting *getting)
 
 	/* ctl_fetch_all() does not report whether the store had it */
 	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store)) ? 0
-			       : wanted->request.kind == BID_KIND_UNSTRIPPED
-				       ? bid_store_find_stored(getting->store, &wanted->request, &file)
-				       : bid_store_find(getting->store, &wanted->request, &file);
+			       : wanted->artifact.kind == BID_KIND_UNSTRIPPED
+				       ? bid_store_find_stored(getting->store, &wanted->artifact, &file)
+				       : bid_store_find(getting->store, &wanted->artifact, &file);
 	bid_file_release(&file);
 	status = fetch_missing(getting);
 	wanted = getting->list.wanted;
@@ -312,7 +312,7 @@ static enum ctl_status get_one(struct getting *getting)
 		if (getting->list.wanted[i].error < 0)
 			bid_warning("%s: the dwz file that holds most of the debug information: debuginfo of '%s'",
 				    bid_strerror(getting->list.wanted[i].error),
-				    bid_id_format(&getting->list.wanted[i].request.id, hex));
+				    bid_id_format(&getting->list.wanted[i].artifact.id, hex));
 	if (status == CTL_TROUBLE || status == CTL_USAGE || (status != CTL_DONE && wanted->error != 0))
 		return status;
 	/* a file that came before the signal is delivered */
@@ -410,9 +410,9 @@ static void print_rows(const struct getting *getting)
 		const struct ctl_wanted *wanted = &getting->list.wanted[i];
 		bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 		char path[PATH_MAX], cause[CAUSE_MAX];
-		bool found = wanted->error == 0 && find_path(getting->store, &wanted->request, &file, path) == 0;
+		bool found = wanted->error == 0 && find_path(getting->store, &wanted->artifact, &file, path) == 0;
 
-		print_row(getting, &wanted->request.id, wanted->request.kind, wanted->build, state_names[state_of(wanted)],
+		print_row(getting, &wanted->artifact.id, wanted->artifact.kind, wanted->build, state_names[state_of(wanted)],
 			  found ? path : NULL, wanted->bytes,
 			  wanted->error == 0 ? NULL
 			  : wanted->why	     ? wanted->why
@@ -434,7 +434,7 @@ static void complain_once(const struct getting *getting)
 	for (size_t i = 0; i < getting->list.n; i++) {
 		const struct ctl_wanted *wanted = &getting->list.wanted[i];
 
-		if (wanted->error == 0 || !bid_kind_fetchable(wanted->request.kind) ||
+		if (wanted->error == 0 || !bid_kind_fetchable(wanted->artifact.kind) ||
 		    (getting->list.refresh_error == 0 && wanted->error != -EROFS))
 			continue;
 		bid_error_about(bid_store_path(getting->store), wanted->error, "%s", cause_of(getting, wanted, cause));
@@ -515,10 +515,10 @@ static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, 
 }
 
 /*
- * Parse @argv: KIND, "source" PATH, "section" NAME or nothing. @ret_request receives the kind, BID_KIND_NONE for nothing, and a
+ * Parse @argv: KIND, "source" PATH, "section" NAME or nothing. @ret_artifact receives the kind, BID_KIND_NONE for nothing, and a
  * subpath for the caller to release.
  */
-static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret_request)
+static enum ctl_status parse_kind(int argc, char **argv, struct bid_artifact *ret_artifact)
 {
 	static const char *const kinds[] = { "debuginfo", "elf",	"executable", "kallsyms", "probes",
 					     "vdso",	  "unstripped", "source",     "section",  NULL };
@@ -532,8 +532,8 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 	section = strcmp(argv[0], "section") == 0;
 	if (argc > 1 + (source || section))
 		return ctl_usage(argv[1 + (source || section)], "too many operands for 'get'");
-	ret_request->kind = source ? BID_KIND_SOURCE : section ? BID_KIND_SECTION : bid_kind_parse(argv[0]);
-	if (ret_request->kind == BID_KIND_NONE)
+	ret_artifact->kind = source ? BID_KIND_SOURCE : section ? BID_KIND_SECTION : bid_kind_parse(argv[0]);
+	if (ret_artifact->kind == BID_KIND_NONE)
 		return ctl_word("kind of artifact", argv[0], kinds) < 0 ? CTL_USAGE : CTL_DONE;
 	if (!source && !section)
 		return CTL_DONE;
@@ -545,7 +545,7 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_request *ret
 		return ctl_usage(argv[1], "not %s", source ? "the absolute path of a source file" : "a section's name");
 	if (r < 0)
 		return ctl_trouble(argv[1], r, "look for it");
-	ret_request->subpath = subpath;
+	ret_artifact->subpath = subpath;
 	return CTL_DONE;
 }
 
@@ -579,7 +579,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 {
 	struct ctl verbose = *given;
 	const struct ctl *ctl = &verbose;
-	bid_cleanup(bid_request_release) struct bid_request request = { .kind = BID_KIND_NONE };
+	bid_cleanup(bid_artifact_release) struct bid_artifact artifact = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
 	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl };
 	enum ctl_needs_from from = CTL_NEEDS_NONE;
@@ -592,11 +592,11 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 		return status;
 	verbose.verbose |= getenv("DEBUGINFOD_VERBOSE") != NULL;
 	itself = from == CTL_NEEDS_NONE || from == CTL_NEEDS_LIST;
-	status = parse_kind(argc - itself, argv + itself, &request);
+	status = parse_kind(argc - itself, argv + itself, &artifact);
 	if (status != CTL_DONE)
 		return status;
-	if (from != CTL_NEEDS_NONE && request.subpath)
-		return ctl_usage(bid_kind_name(request.kind), "of one build at a time");
+	if (from != CTL_NEEDS_NONE && artifact.subpath)
+		return ctl_usage(bid_kind_name(artifact.kind), "of one build at a time");
 	status = ctl_servers_check(ctl);
 	if (status != CTL_DONE)
 		return status;
@@ -611,12 +611,12 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	}
 	getting.store = store;
 	if (from != CTL_NEEDS_NONE)
-		return get_many(&getting, from, request.kind);
+		return get_many(&getting, from, artifact.kind);
 
-	status = ctl_which_build(store, argv[0], &request.id);
+	status = ctl_which_build(store, argv[0], &artifact.id);
 	if (status != CTL_DONE)
 		return status;
-	if (request.kind == BID_KIND_NONE)
-		request.kind = BID_KIND_DEBUGINFO;
-	return ctl_want(&getting.list, &request, NULL) < 0 ? ctl_no_memory() : get_one(&getting);
+	if (artifact.kind == BID_KIND_NONE)
+		artifact.kind = BID_KIND_DEBUGINFO;
+	return ctl_want(&getting.list, &artifact, NULL) < 0 ? ctl_no_memory() : get_one(&getting);
 }

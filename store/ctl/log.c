@@ -60,12 +60,12 @@ static void take_event(void *user, const struct bid_event *event)
 {
 	struct log_row row = { .time = event->time,
 			       .what = event->what,
-			       .kind = event->request.kind ? bid_kind_name(event->request.kind) : NULL,
+			       .kind = event->artifact.kind ? bid_kind_name(event->artifact.kind) : NULL,
 			       .size = event->size };
 
-	if (event->request.id.len > 0)
-		bid_id_format(&event->request.id, row.id);
-	add_row(user, &row, bid_subpath_text(event->request.subpath), event->text);
+	if (event->artifact.id.len > 0)
+		bid_id_format(&event->artifact.id, row.id);
+	add_row(user, &row, bid_subpath_text(event->artifact.subpath), event->text);
 }
 
 /* Take the last failures of the servers of a mount of the store. */

@@ -49,13 +49,13 @@ void ctl_trace_add_negative(struct ctl_trace *trace, const char *server, unsigne
 					      (json_int_t)again_s));
 }
 
-static bool is_of(const json_t *response, const struct bid_request *request)
+static bool is_of(const json_t *response, const struct bid_artifact *artifact)
 {
-	return strcmp(bid_json_string(response, "kind"), bid_kind_name(request->kind)) == 0 &&
-	       strcmp(bid_json_string(response, "name"), bid_subpath_text(request->subpath)) == 0;
+	return strcmp(bid_json_string(response, "kind"), bid_kind_name(artifact->kind)) == 0 &&
+	       strcmp(bid_json_string(response, "name"), bid_subpath_text(artifact->subpath)) == 0;
 }
 
-void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_request *request)
+void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_artifact *artifact)
 {
 	/* keys here and in the report of a mount */
 	static const char *const keys[][2] = {
@@ -67,7 +67,7 @@ void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, c
 	trace->of_mount = true;
 	for (size_t i = 0; i < json_array_size(responses); i++) {
 		const json_t *from = json_array_get(responses, i);
-		json_t *response = is_of(from, request) ? json_object() : NULL;
+		json_t *response = is_of(from, artifact) ? json_object() : NULL;
 
 		for (size_t k = 0; response && k < sizeof(keys) / sizeof(keys[0]); k++) {
 			json_t *value = json_object_get(from, keys[k][1]);
@@ -202,13 +202,13 @@ static int is_fetched(void *user, const char *name, const char *value)
 	return strcmp(name, "how") == 0 && strcmp(value, "fetched") == 0;
 }
 
-static const char *describe_check(struct bid_store *store, const struct bid_request *request)
+static const char *describe_check(struct bid_store *store, const struct bid_artifact *artifact)
 {
-	if (request->kind == BID_KIND_DEBUGINFO)
+	if (artifact->kind == BID_KIND_DEBUGINFO)
 		return "complete, of this build, with debug information or symbols";
-	if (!bid_kind_has_subpath(request->kind))
+	if (!bid_kind_has_subpath(artifact->kind))
 		return "complete, and of this build";
-	if (bid_store_each_field(store, request, is_fetched, NULL) > 0)
+	if (bid_store_each_field(store, artifact, is_fetched, NULL) > 0)
 		return "its size; it carries no build-id";
 	return "the file of this build that it was cut out of";
 }
@@ -234,16 +234,16 @@ static const char *describe_lookup(int error)
 	}
 }
 
-void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_request *request, int error,
+void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_artifact *artifact, int error,
 		     const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[128];
 	const json_t *response;
 	size_t i;
 
-	fprintf(stderr, "%s%s", bid_kind_name(request->kind), request->subpath ? " " : "");
-	ctl_print_text(stderr, bid_subpath_text(request->subpath));
-	fprintf(stderr, " of %s\n", bid_id_format(&request->id, hex));
+	fprintf(stderr, "%s%s", bid_kind_name(artifact->kind), artifact->subpath ? " " : "");
+	ctl_print_text(stderr, bid_subpath_text(artifact->subpath));
+	fprintf(stderr, " of %s\n", bid_id_format(&artifact->id, hex));
 	print_step("store", bid_store_path(store));
 	if (trace->stored == 0 && path && strncmp(path, bid_store_path(store), strlen(bid_store_path(store))) != 0)
 		print_step("lower", path);
@@ -261,8 +261,8 @@ void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, con
 		print_step("server", "the mount that covers the store reports no response");
 	json_array_foreach(trace->servers, i, response) print_response(response);
 	if (error == 0 && trace->stored < 0) {
-		print_step("checked", describe_check(store, request));
-		bid_store_each_field(store, request, print_field, NULL);
+		print_step("checked", describe_check(store, artifact));
+		bid_store_each_field(store, artifact, print_field, NULL);
 		print_step("published", path);
 	}
 }

@@ -25,8 +25,8 @@ void ctl_trace_add(struct ctl_trace *trace, const struct bid_result *result);
 /* Add the negative cache entry of @server, which ends in @again_s seconds; 0 for none. */
 void ctl_trace_add_negative(struct ctl_trace *trace, const char *server, unsigned again_s);
 
-/* As ctl_trace_add(), from the @responses of ctl_covering_mount_responses() that are about @request. */
-void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_request *request);
+/* As ctl_trace_add(), from the @responses of ctl_covering_mount_responses() that are about @artifact. */
+void ctl_trace_add_responses(struct ctl_trace *trace, const json_t *responses, const struct bid_artifact *artifact);
 
 /* Did each of @servers, an array, respond "absent", with a retry only later? NULL is an unknown number of servers. */
 bool ctl_trace_all_absent(const struct ctl_trace *trace, const json_t *servers);
@@ -34,8 +34,8 @@ bool ctl_trace_all_absent(const struct ctl_trace *trace, const json_t *servers);
 /* Print an error message for each attempt at a server, or at a file in place of a section. */
 void ctl_trace_print_errors(const struct ctl_trace *trace);
 
-/* Print on standard error, step by step, the lookup of @request in @store and its result: @error, or the file at @path. */
-void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_request *request, int error,
+/* Print on standard error, step by step, the lookup of @artifact in @store and its result: @error, or the file at @path. */
+void ctl_trace_print(const struct ctl_trace *trace, struct bid_store *store, const struct bid_artifact *artifact, int error,
 		     const char *path);
 
 #endif

@@ -18,9 +18,9 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 	static const enum bid_kind kinds[] = { BID_KIND_ELF, BID_KIND_KALLSYMS, BID_KIND_VDSO };
 
 	for (size_t i = 0; store && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		struct bid_request request = { .id = *id, .kind = kinds[i] };
+		struct bid_artifact artifact = { .id = *id, .kind = kinds[i] };
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find(store, &request, &file);
+		int r = bid_store_find(store, &artifact, &file);
 
 		bid_file_release(&file);
 		if (r == 0)

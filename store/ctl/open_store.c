@@ -77,7 +77,7 @@ static int open_empty(struct bid_store **ret_store)
 }
 
 /* Does the lower store @path deny reading the artifact? */
-static bool is_denied(const struct ctl *ctl, const char *path, const struct bid_request *request)
+static bool is_denied(const struct ctl *ctl, const char *path, const struct bid_artifact *artifact)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	ctl_auto_store struct bid_store *store = NULL;
@@ -85,15 +85,15 @@ static bool is_denied(const struct ctl *ctl, const char *path, const struct bid_
 	if (open_empty(&store) < 0)
 		return false;
 	bid_store_allow_links(store, (const char *const *)ctl->links);
-	return bid_store_add_lower(store, path) == 0 && bid_store_find(store, request, &file) == -EACCES;
+	return bid_store_add_lower(store, path) == 0 && bid_store_find(store, artifact, &file) == -EACCES;
 }
 
-void ctl_find_denier(const struct ctl *ctl, const struct bid_request *request, char ret_path[static PATH_MAX])
+void ctl_find_denier(const struct ctl *ctl, const struct bid_artifact *artifact, char ret_path[static PATH_MAX])
 {
 	for (size_t i = 0; i <= ctl->lowers.n; i++) {
 		const char *name = i < ctl->lowers.n ? ctl->lowers.at[i] : BID_LOWER_DEBUGINFOD;
 
-		if (bid_store_lower_path(name, ret_path, PATH_MAX) > 0 && is_denied(ctl, ret_path, request))
+		if (bid_store_lower_path(name, ret_path, PATH_MAX) > 0 && is_denied(ctl, ret_path, artifact))
 			return;
 	}
 	if (ctl_store_path(ctl, ret_path, PATH_MAX) != CTL_DONE)

@@ -10,11 +10,11 @@
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 
-static int find_stored(struct bid_store *store, const struct bid_request *request)
+static int find_stored(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, request, &file);
+	return bid_store_find(store, artifact, &file);
 }
 
 /* Pin or unpin all artifacts of @id; with @dry_run only look for them. Returns 0, -ENOENT if there are none, or another errno. */
@@ -23,8 +23,8 @@ static int pin_build(struct bid_store *store, const struct bid_id *id, bool pin,
 	bool found = false;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
-		int r = dry_run ? find_stored(store, &request) : bid_store_pin(store, &request, pin);
+		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
+		int r = dry_run ? find_stored(store, &artifact) : bid_store_pin(store, &artifact, pin);
 
 		if (r < 0 && r != -ENOENT)
 			return r;

@@ -118,10 +118,10 @@ static int drop_file(struct quarantine *quarantine, const char *name)
 /* Does the store have the bytes of the file open at @fd as the artifact of @added? */
 static bool is_stored(struct bid_store *store, const struct bid_added *added, int fd)
 {
-	struct bid_request request = { .id = added->id, .kind = added->kind };
+	struct bid_artifact artifact = { .id = added->id, .kind = added->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, &request, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
+	return bid_store_find(store, &artifact, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
 }
 
 /* Add the file under its own build-id, unless the store has other bytes of it. */

@@ -86,7 +86,7 @@ int ctl_running_kallsyms(struct ctl_running_data *ret_data)
 	if (r < 0)
 		return r;
 	*ret_data = (struct ctl_running_data){
-		.request = { .id = id, .kind = BID_KIND_KALLSYMS },
+		.artifact = { .id = id, .kind = BID_KIND_KALLSYMS },
 		.name = "[kernel.kallsyms]",
 		/* the store must not reveal kernel addresses to users who cannot read them here */
 		.mode = 0400,
@@ -149,7 +149,7 @@ int ctl_running_vdso(struct ctl_running_data *ret_data)
 	if (bid_elf_build_id_in(copy, size, &id) < 0)
 		return -ENODATA;
 	*ret_data = (struct ctl_running_data){
-		.request = { .id = id, .kind = BID_KIND_VDSO },
+		.artifact = { .id = id, .kind = BID_KIND_VDSO },
 		.name = "[vdso]",
 		.mode = 0444,
 		.data = bid_steal(copy),

@@ -29,7 +29,7 @@ int ctl_running_vdso_id(struct bid_id *ret_id);
 int ctl_running_read(const char *path, size_t max, char **ret_text, size_t *ret_len);
 
 struct ctl_running_data {
-	struct bid_request request; /* id and kind */
+	struct bid_artifact artifact; /* id and kind */
 	const char *name; /* perf's name for it; static */
 	mode_t mode; /* read permissions */
 	char *data; /* owned */

@@ -21,16 +21,16 @@ struct checking {
 	const struct ctl *ctl;
 	struct ctl_progress progress;
 	struct ctl_against *against; /* NULL without --against; owned */
-	struct bid_request *removed; /* artifacts that a repair removed, to download again; owned, with their subpaths */
+	struct bid_artifact *removed; /* artifacts that a repair removed, to download again; owned, with their subpaths */
 	size_t n_removed, room;
 	size_t fetched;
 };
 
-static int remember_request(struct checking *checking, const struct bid_request *request)
+static int remember_request(struct checking *checking, const struct bid_artifact *artifact)
 {
 	if (bid_array_grow(checking->removed, checking->n_removed, checking->room) < 0)
 		return -ENOMEM;
-	checking->removed[checking->n_removed++] = bid_request_keep(request);
+	checking->removed[checking->n_removed++] = bid_artifact_keep(artifact);
 	return 0;
 }
 
@@ -43,16 +43,17 @@ static int report_finding(void *user, const struct bid_finding *finding)
 	ctl_row(ctl, CTL_TEXT("finding", 10, bid_finding_name(finding->kind)), CTL_TEXT("stored", 0, finding->path),
 		CTL_TEXT("reason", 0, finding->text),
 		CTL_TEXT("state", ctl->repair ? 0 : CTL_HIDDEN, finding->repaired ? "repaired" : "left"),
-		CTL_ID("id", CTL_HIDDEN, &finding->request.id), CTL_KIND("kind", CTL_HIDDEN, finding->request.kind));
-	return finding->name_free && bid_kind_fetchable(finding->request.kind) ? remember_request(checking, &finding->request) : 0;
+		CTL_ID("id", CTL_HIDDEN, &finding->artifact.id), CTL_KIND("kind", CTL_HIDDEN, finding->artifact.kind));
+	return finding->name_free && bid_kind_fetchable(finding->artifact.kind) ? remember_request(checking, &finding->artifact)
+										: 0;
 }
 
-static int compare_file(void *user, const struct bid_request *request, const char *path, int fd,
+static int compare_file(void *user, const struct bid_artifact *artifact, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX])
 {
 	const struct checking *checking = user;
 
-	return ctl_against_compare(checking->against, request, path, fd, ret_text);
+	return ctl_against_compare(checking->against, artifact, path, fd, ret_text);
 }
 
 static int show_progress(void *user, const struct bid_verify_stats *stats)
@@ -65,12 +66,12 @@ static int show_progress(void *user, const struct bid_verify_stats *stats)
 	return 0;
 }
 
-/* Does @store have the artifact of @request under another name? */
-static bool is_stored(struct bid_store *store, const struct bid_request *request)
+/* Does @store have @artifact under another name? */
+static bool is_stored(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, request, &file) == 0 && file.kind == request->kind;
+	return bid_store_find(store, artifact, &file) == 0 && file.kind == artifact->kind;
 }
 
 /* Download the artifacts again that the repair moved to the quarantine. */
@@ -90,8 +91,8 @@ static enum ctl_status fetch_again(struct checking *checking, struct bid_store *
 		checking->fetched += wanted->error == 0;
 		/* without a response no server is configured */
 		if (wanted->error < 0 && wanted->why)
-			bid_warning("%s: fetching %s of '%s' again", wanted->why, bid_kind_name(wanted->request.kind),
-				    bid_id_format(&wanted->request.id, hex));
+			bid_warning("%s: fetching %s of '%s' again", wanted->why, bid_kind_name(wanted->artifact.kind),
+				    bid_id_format(&wanted->artifact.id, hex));
 	}
 	return status;
 }
@@ -187,7 +188,7 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 		status = check_store(&checking, store, ids, (size_t)argc);
 	ctl_against_free(checking.against);
 	for (size_t i = 0; i < checking.n_removed; i++)
-		bid_request_release(&checking.removed[i]);
+		bid_artifact_release(&checking.removed[i]);
 	free(checking.removed);
 	return status;
 }

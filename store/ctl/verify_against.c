@@ -214,7 +214,8 @@ void ctl_against_free(struct ctl_against *against)
 }
 
 /* Find the entry of the original path of @path, "usr/bin/ls/ID/elf". The path of a debug file may be that of its program. */
-static const struct listed_digest *find_path(const struct ctl_against *against, const struct bid_request *request, const char *path)
+static const struct listed_digest *find_path(const struct ctl_against *against, const struct bid_artifact *artifact,
+					     const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char original[PATH_MAX];
@@ -222,11 +223,11 @@ static const struct listed_digest *find_path(const struct ctl_against *against, 
 	size_t len;
 
 	snprintf(original, sizeof(original), "/%s", path);
-	if (slash && strcmp(slash + 1, bid_kind_store_name(request->kind)) == 0)
+	if (slash && strcmp(slash + 1, bid_kind_store_name(artifact->kind)) == 0)
 		*strrchr(original, '/') = '\0';
 	*strrchr(original, '/') = '\0';
 	len = strlen(original);
-	if (request->kind == BID_KIND_DEBUGINFO && strncmp(original, "/usr/lib/debug/", 15) != 0 &&
+	if (artifact->kind == BID_KIND_DEBUGINFO && strncmp(original, "/usr/lib/debug/", 15) != 0 &&
 	    (len < 6 || strcmp(original + len - 6, ".debug") != 0))
 		return NULL;
 	return bsearch(&key, against->by_path, against->n, sizeof(key), by_path);
@@ -239,7 +240,7 @@ static void format_owner(const struct ctl_against *against, const struct listed_
 }
 
 /* Count a file that matches @entry, or is not listed (NULL). */
-static void count_match(struct ctl_against *against, const struct listed_digest *entry, const struct bid_request *request,
+static void count_match(struct ctl_against *against, const struct listed_digest *entry, const struct bid_artifact *artifact,
 			const char *path)
 {
 	char owner[PATH_MAX];
@@ -252,7 +253,7 @@ static void count_match(struct ctl_against *against, const struct listed_digest 
 		json_array_append_new(against->files, json_pack("{s:n, s:o, s:o, s:s, s:o, s:s}", "finding", "stored",
 								bid_json_text(path), "reason", bid_json_text(entry ? owner : NULL),
 								"state", entry ? "vouched" : "unlisted", "id",
-								ctl_json_id(&request->id), "kind", bid_kind_name(request->kind)));
+								ctl_json_id(&artifact->id), "kind", bid_kind_name(artifact->kind)));
 	pthread_mutex_unlock(&against->lock);
 }
 
@@ -268,7 +269,7 @@ static int find_digest(const struct ctl_against *against, int fd, enum bid_file_
 	return r;
 }
 
-int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
+int ctl_against_compare(struct ctl_against *against, const struct bid_artifact *artifact, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX])
 {
 	char owner[BID_VERIFY_TEXT_MAX - 32];
@@ -280,14 +281,14 @@ int ctl_against_compare(struct ctl_against *against, const struct bid_request *r
 	if (r < 0)
 		return r;
 	if (!entry) {
-		entry = find_path(against, request, path);
+		entry = find_path(against, artifact, path);
 		if (entry) {
 			format_owner(against, entry, owner, sizeof(owner));
 			snprintf(ret_text, BID_VERIFY_TEXT_MAX, "has another digest in %s", owner);
 			return -EBADMSG;
 		}
 	}
-	count_match(against, entry, request, path);
+	count_match(against, entry, artifact, path);
 	return 0;
 }
 

@@ -18,7 +18,7 @@ enum ctl_status ctl_against_load(const struct ctl *ctl, struct ctl_against **ret
 void ctl_against_free(struct ctl_against *against);
 
 /* bid_verify_config.compare of @against. */
-int ctl_against_compare(struct ctl_against *against, const struct bid_request *request, const char *path, int fd,
+int ctl_against_compare(struct ctl_against *against, const struct bid_artifact *artifact, const char *path, int fd,
 			char ret_text[static BID_VERIFY_TEXT_MAX]);
 
 /* With --verbose or --json, print the files that match, and those that are not listed. Returns their numbers. */

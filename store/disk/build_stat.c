@@ -168,13 +168,13 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 	unsigned kinds = (unsigned)bid_foreign_kinds(store, disk_id) & ~build_stat->kinds;
 
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *disk_id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = *disk_id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
 
 		if (!(kinds & 1U << kind))
 			continue;
 		build_stat->kinds |= 1U << kind;
-		if (bid_find_stored(store, &request, &file) == 0)
+		if (bid_find_stored(store, &artifact, &file) == 0)
 			build_stat->size += (uint64_t)file.st.st_size;
 		bid_file_release(&file);
 	}

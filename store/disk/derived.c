@@ -34,13 +34,13 @@ static const struct {
 
 #define SORTS (sizeof(sorts) / sizeof(sorts[0]))
 
-const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX])
+const char *bid_derived_path(const struct bid_artifact *artifact, char buf[static BID_LAYOUT_MAX])
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	const char *folder = BID_LAYOUT_UNPACKED;
 
 	for (size_t sort = 0; sort < SORTS; sort++)
-		if (sorts[sort].kind == request->kind)
+		if (sorts[sort].kind == artifact->kind)
 			folder = sorts[sort].folder;
 	return bid_layout_fanout_path(folder, &disk_id, "", buf);
 }
@@ -50,7 +50,7 @@ bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id
 	char path[BID_LAYOUT_MAX];
 	struct stat st;
 
-	bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = BID_KIND_KALLSYMS }, path);
+	bid_derived_path(&(struct bid_artifact){ .id = *disk_id, .kind = BID_KIND_KALLSYMS }, path);
 	return bid_beneath_stat(store->root, path, &st) == 0;
 }
 
@@ -67,11 +67,11 @@ static int fill_file(int fd, uint64_t max, const struct bid_derivation *derivati
 	return bid_set_readers(fd, source->st_mode, source->st_uid);
 }
 
-static int derive_to_store(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation,
+static int derive_to_store(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_derivation *derivation,
 			   struct bid_file *ret_file)
 {
-	struct bid_record record = { .request = *request, .origin = &(struct bid_origin){ .how = BID_SLICED } };
-	struct bid_file file = { .fd = -1, .kind = request->kind };
+	struct bid_record record = { .artifact = *artifact, .origin = &(struct bid_origin){ .how = BID_SLICED } };
+	struct bid_file file = { .fd = -1, .kind = artifact->kind };
 	struct bid_temp temp = BID_TEMP_NONE;
 	char path[PATH_MAX];
 	int r = bid_temp_new(store, false, &temp);
@@ -82,7 +82,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 		r = -errno;
 	if (r == 0)
 		r = bid_temp_publish(&temp, store,
-				     request->subpath ? bid_source_section_path(request, path) : bid_derived_path(request, path),
+				     artifact->subpath ? bid_source_section_path(artifact, path) : bid_derived_path(artifact, path),
 				     true);
 	bid_temp_release(&temp);
 	if (r == 0)
@@ -92,7 +92,7 @@ static int derive_to_store(struct bid_store *store, const struct bid_request *re
 	bid_space_published(store->space, (uint64_t)file.st.st_size);
 	record.size = (uint64_t)file.st.st_size;
 	/* before the first use: a section without a record counts as fetched, and is cut again */
-	r = request->subpath ? bid_record_write(store, &record) : 0;
+	r = artifact->subpath ? bid_record_write(store, &record) : 0;
 	if (r < 0)
 		bid_file_release(&file);
 	else
@@ -165,23 +165,23 @@ int bid_derived_fault(int r)
 	}
 }
 
-int bid_derived_make(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation, bool keep,
-		     struct bid_file *ret_file)
+int bid_derived_make(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_derivation *derivation,
+		     bool keep, struct bid_file *ret_file)
 {
 	int r = -EROFS;
 
 	if (keep && bid_store_writable(store))
-		r = derive_to_store(store, request, derivation, ret_file);
+		r = derive_to_store(store, artifact, derivation, ret_file);
 	if ((r == -ENOSPC || r == -EDQUOT) && derivation->room > 0 && bid_space_make_room(store->space, derivation->room, false))
-		r = derive_to_store(store, request, derivation, ret_file);
+		r = derive_to_store(store, artifact, derivation, ret_file);
 	if (r == 0 || bid_derived_fault(r))
 		return r;
 	if (r != -EROFS)
 		bid_debug("%s: cannot keep a derived file in '%s'", strerror(-r), bid_store_path(store));
-	return derive_to_memory(request->kind, derivation, ret_file);
+	return derive_to_memory(artifact->kind, derivation, ret_file);
 }
 
-void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
+void bid_derived_used(struct bid_store *store, const struct bid_artifact *artifact, time_t if_before)
 {
 	static const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT } };
 	char path[BID_LAYOUT_MAX];
@@ -189,9 +189,9 @@ void bid_derived_used(struct bid_store *store, const struct bid_request *request
 	const char *name;
 	struct stat st;
 
-	if (!bid_kind_is_elf(request->kind) && request->kind != BID_KIND_KALLSYMS)
+	if (!bid_kind_is_elf(artifact->kind) && artifact->kind != BID_KIND_KALLSYMS)
 		return;
-	if (bid_beneath_parent(store->root, bid_derived_path(request, path), O_PATH, &dir, &name) < 0 ||
+	if (bid_beneath_parent(store->root, bid_derived_path(artifact, path), O_PATH, &dir, &name) < 0 ||
 	    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_atim.tv_sec >= if_before || !S_ISREG(st.st_mode))
 		return;
 	bid_touch(dir, name, now);
@@ -199,7 +199,7 @@ void bid_derived_used(struct bid_store *store, const struct bid_request *request
 
 struct each_derived {
 	enum bid_kind kind;
-	int (*fn)(void *user, const struct bid_request *request, const struct stat *st);
+	int (*fn)(void *user, const struct bid_artifact *artifact, const struct stat *st);
 	void *user;
 };
 
@@ -211,18 +211,18 @@ static int each_in(void *user, DIR *dir, const char *first)
 	int r = 0;
 
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct bid_request request = { .kind = each->kind };
+		struct bid_artifact artifact = { .kind = each->kind };
 		struct stat st;
 
 		snprintf(hex, sizeof(hex), "%s%s", first, entry->d_name);
-		if (bid_id_parse_str(hex, &request.id) == 0 && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (bid_id_parse_str(hex, &artifact.id) == 0 && fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    S_ISREG(st.st_mode))
-			r = each->fn(each->user, &request, &st);
+			r = each->fn(each->user, &artifact, &st);
 	}
 	return r != 0 ? r : -errno;
 }
 
-int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_artifact *artifact, const struct stat *st),
 		     void *user)
 {
 	int r = 0;
@@ -239,5 +239,5 @@ void bid_derived_forget(struct bid_store *store, const struct bid_id *disk_id)
 
 	for (size_t sort = 0; sort < SORTS; sort++)
 		bid_beneath_unlink(store->root,
-				   bid_derived_path(&(struct bid_request){ .id = *disk_id, .kind = sorts[sort].kind }, path));
+				   bid_derived_path(&(struct bid_artifact){ .id = *disk_id, .kind = sorts[sort].kind }, path));
 }

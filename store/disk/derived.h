@@ -14,10 +14,10 @@
 #include "disk/layout.h"
 
 /*
- * The path of the derived artifact of @request: ".bidfs/kallsyms/xx/rest" of a symbol table, ".bidfs/unstripped/xx/rest" of
+ * The path of the derived artifact of @artifact: ".bidfs/kallsyms/xx/rest" of a symbol table, ".bidfs/unstripped/xx/rest" of
  * BID_KIND_UNSTRIPPED, else ".bidfs/unpacked/xx/rest".
  */
-const char *bid_derived_path(const struct bid_request *request, char buf[static BID_LAYOUT_MAX]);
+const char *bid_derived_path(const struct bid_artifact *artifact, char buf[static BID_LAYOUT_MAX]);
 
 /* Does the store have a derived symbol table of @disk_id? */
 bool bid_derived_has_table(struct bid_store *store, const struct bid_id *disk_id);
@@ -33,21 +33,21 @@ struct bid_derivation {
 };
 
 /*
- * Derive the artifact @request. With @keep, in a store that can be written, its file gets the path above, or of a section that of
+ * Derive @artifact. With @keep, in a store that can be written, its file gets the path above, or of a section that of
  * bid_source_section_path() with a record, replacing an earlier file; its bytes are on disk on return. Otherwise, and if that
  * fails, the artifact is in memory while it is open. Returns 0, -ENOMEM, or as @derivation->fill.
  */
-int bid_derived_make(struct bid_store *store, const struct bid_request *request, const struct bid_derivation *derivation, bool keep,
-		     struct bid_file *ret_file);
+int bid_derived_make(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_derivation *derivation,
+		     bool keep, struct bid_file *ret_file);
 
 /* The error of a lookup if the source causes the error @r: -EFBIG or -EOPNOTSUPP. 0 for a lack of memory, descriptors or disk. */
 int bid_derived_fault(int r);
 
-/* Set the time of the last use of the derived artifact of @request, if that is before @if_before. */
-void bid_derived_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
+/* Set the time of the last use of the derived artifact of @artifact, if that is before @if_before. */
+void bid_derived_used(struct bid_store *store, const struct bid_artifact *artifact, time_t if_before);
 
 /* Call @fn for each, with its lstat(2). A non-zero return ends the enumeration and is returned. @fn may remove the file. */
-int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_request *request, const struct stat *st),
+int bid_derived_each(struct bid_store *store, int (*fn)(void *user, const struct bid_artifact *artifact, const struct stat *st),
 		     void *user);
 
 /* Remove the derived artifacts of @disk_id. */

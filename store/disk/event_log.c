@@ -53,7 +53,7 @@ static void trim_log(int fd)
 		dprintf(fd, "%s", half + 1);
 }
 
-void bid_event_log_eviction(struct bid_store *store, const struct bid_request *request, uint64_t size, const char *why)
+void bid_event_log_eviction(struct bid_store *store, const struct bid_artifact *artifact, uint64_t size, const char *why)
 {
 	bid_auto_fd int fd = -1;
 	char hex[BID_ID_HEX_MAX];
@@ -61,8 +61,8 @@ void bid_event_log_eviction(struct bid_store *store, const struct bid_request *r
 	if (open_log(store, O_RDWR | O_APPEND | O_CREAT, &fd) < 0)
 		return;
 	trim_log(fd);
-	dprintf(fd, "%" PRId64 "\t%s\t%s\t%" PRIu64 "\t%s\t%s\n", (int64_t)time(NULL), bid_id_format(&request->id, hex),
-		bid_kind_name(request->kind), size, why, bid_subpath_text(request->subpath));
+	dprintf(fd, "%" PRId64 "\t%s\t%s\t%" PRIu64 "\t%s\t%s\n", (int64_t)time(NULL), bid_id_format(&artifact->id, hex),
+		bid_kind_name(artifact->kind), size, why, bid_subpath_text(artifact->subpath));
 }
 
 struct reporting {
@@ -72,25 +72,25 @@ struct reporting {
 };
 
 /* bid_record_fn */
-static int report_record(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
+static int report_record(void *user, const struct bid_artifact *artifact, const json_t *record, const struct stat *st)
 {
 	const struct reporting *reporting = user;
 
 	if (strcmp(bid_json_string(record, "how"), BID_FETCHED) == 0)
 		reporting->fn(reporting->user, &(struct bid_event){ .what = "fetched",
 								    .time = bid_json_number(record, "time"),
-								    .request = *request,
+								    .artifact = *artifact,
 								    .size = (uint64_t)bid_json_number(record, "size"),
 								    .text = bid_json_string(record, "server") });
 	return 0;
 }
 
 /* bid_negative_fn */
-static void report_negative(void *user, const struct bid_request *request, int64_t time)
+static void report_negative(void *user, const struct bid_artifact *artifact, int64_t time)
 {
 	const struct reporting *reporting = user;
 
-	reporting->fn(reporting->user, &(struct bid_event){ .what = "absent", .time = time, .request = *request, .text = "" });
+	reporting->fn(reporting->user, &(struct bid_event){ .what = "absent", .time = time, .artifact = *artifact, .text = "" });
 }
 
 /* bid_quarantine_fn: the name begins with the id and the kind, or with a content key. */
@@ -104,9 +104,9 @@ static void report_quarantined(void *user, const char *name, int64_t time, uint6
 	sscanf(name + len, ".%15[a-z]", kind);
 	for (int i = BID_KIND_NONE + 1; i < BID_KIND_END; i++)
 		if (strcmp(kind, bid_kind_store_name((enum bid_kind)i)) == 0)
-			event.request.kind = (enum bid_kind)i;
-	if (bid_id_parse(name, len, &event.request.id) < 0)
-		event.request.id = (struct bid_id){ 0 };
+			event.artifact.kind = (enum bid_kind)i;
+	if (bid_id_parse(name, len, &event.artifact.id) < 0)
+		event.artifact.id = (struct bid_id){ 0 };
 	reporting->fn(reporting->user, &event);
 }
 
@@ -119,18 +119,18 @@ static void report_eviction(const struct reporting *reporting, char *line)
 
 	for (size_t i = 0; i < FIELDS; i++)
 		fields[i] = strsep(&line, "\t");
-	if (!fields[FIELDS - 1] || bid_id_parse_str(fields[1], &event.request.id) < 0)
+	if (!fields[FIELDS - 1] || bid_id_parse_str(fields[1], &event.artifact.id) < 0)
 		return;
-	event.request.kind = bid_kind_parse(fields[2]);
+	event.artifact.kind = bid_kind_parse(fields[2]);
 	for (int i = BID_KIND_COUNT; i < BID_KIND_END; i++)
 		if (strcmp(fields[2], bid_kind_name((enum bid_kind)i)) == 0 &&
 		    (i == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(fields[5], &subpath) == 0)
-			event.request.kind = (enum bid_kind)i;
+			event.artifact.kind = (enum bid_kind)i;
 	event.time = strtoll(fields[0], NULL, 10);
-	event.request.subpath = subpath;
+	event.artifact.subpath = subpath;
 	event.size = strtoull(fields[3], NULL, 10);
 	event.text = fields[4];
-	if (event.request.kind != BID_KIND_NONE)
+	if (event.artifact.kind != BID_KIND_NONE)
 		reporting->fn(reporting->user, &event);
 	bid_subpath_unref(subpath);
 }

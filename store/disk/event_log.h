@@ -6,9 +6,9 @@
 #include "api/store.h"
 
 /*
- * Append a line for the eviction of @request, @size bytes, because of @why. A full log loses its older half. Reports no error.
+ * Append a line for the eviction of @artifact, @size bytes, because of @why. A full log loses its older half. Reports no error.
  * Locking: the caller holds bid_store_lock() exclusively.
  */
-void bid_event_log_eviction(struct bid_store *store, const struct bid_request *request, uint64_t size, const char *why);
+void bid_event_log_eviction(struct bid_store *store, const struct bid_artifact *artifact, uint64_t size, const char *why);
 
 #endif

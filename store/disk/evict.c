@@ -32,7 +32,7 @@ enum { HOUR_S = 3600 };
 
 /* an artifact to evict */
 struct candidate {
-	struct bid_request request; /* kept; with the on-disk id */
+	struct bid_artifact artifact; /* kept; with the on-disk id */
 	struct timespec last_use;
 	uint64_t size;
 	bool made; /* derived from a file of the store */
@@ -69,22 +69,22 @@ static bool was_got(const json_t *record, bool *ret_made, off_t *ret_size)
  * Find the artifact of such a record if it still has the recorded size and no other name. A user gave it any other name: an ELF
  * file below an original path has one.
  */
-static bool locate_artifact(struct bid_store *store, const struct bid_request *request, off_t size, struct found *ret_found)
+static bool locate_artifact(struct bid_store *store, const struct bid_artifact *artifact, off_t size, struct found *ret_found)
 {
 	char unnamed[BID_LAYOUT_MAX];
 	struct bid_objdir_iter objdir = { 0 };
 
-	if (request->subpath) {
-		bid_source_section_path(request, ret_found->objdir);
+	if (artifact->subpath) {
+		bid_source_section_path(artifact, ret_found->objdir);
 		snprintf(ret_found->path, sizeof(ret_found->path), "%s", ret_found->objdir);
 		return bid_beneath_stat(store->root, ret_found->objdir, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
 		       ret_found->st.st_size == size;
 	}
-	bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed);
-	while (bid_objdir_next(&objdir, store, &request->id, request->kind)) {
-		if (request->kind != BID_KIND_DEBUGINFO && strcmp(objdir.path, unnamed) != 0)
+	bid_layout_under(BID_STORE_UNNAMED, &artifact->id, unnamed);
+	while (bid_objdir_next(&objdir, store, &artifact->id, artifact->kind)) {
+		if (artifact->kind != BID_KIND_DEBUGINFO && strcmp(objdir.path, unnamed) != 0)
 			continue;
-		bid_layout_file(objdir.path, request->kind, ret_found->path);
+		bid_layout_file(objdir.path, artifact->kind, ret_found->path);
 		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
@@ -100,14 +100,14 @@ static uint64_t on_disk(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-/* Add @candidate, and keep its request. */
+/* Add @candidate, and keep its artifact. */
 static int add_candidate(struct eviction *eviction, const struct candidate *candidate)
 {
 	struct bid_evict_stats *stats = &eviction->stats;
 
 	if (bid_array_grow(eviction->candidates, eviction->n, eviction->room) < 0)
 		return -ENOMEM;
-	bid_subpath_ref(candidate->request.subpath);
+	bid_subpath_ref(candidate->artifact.subpath);
 	eviction->candidates[eviction->n++] = *candidate;
 	stats->artifacts++;
 	stats->size += candidate->size;
@@ -117,47 +117,47 @@ static int add_candidate(struct eviction *eviction, const struct candidate *cand
 }
 
 /* Remove the remains of a download or an eviction that was killed between the record and the file. */
-static void drop_remains(struct bid_store *store, const struct bid_request *request)
+static void drop_remains(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	char unnamed[BID_LAYOUT_MAX], target[PATH_MAX];
 	struct stat st;
 
-	if (bid_find_stat(store, request, &st) == 0)
+	if (bid_find_stat(store, artifact, &st) == 0)
 		return;
-	if (!request->subpath) {
-		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &request->id, unnamed));
-		if (bid_perf_link_look(store, &request->id, target) == BID_PERF_LINK_DANGLING)
-			bid_perf_link_drop(store, &request->id, target);
+	if (!artifact->subpath) {
+		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &artifact->id, unnamed));
+		if (bid_perf_link_look(store, &artifact->id, target) == BID_PERF_LINK_DANGLING)
+			bid_perf_link_drop(store, &artifact->id, target);
 	}
-	bid_record_drop(store, request);
+	bid_record_drop(store, artifact);
 }
 
 /* bid_record_fn */
-static int collect_candidate(void *user, const struct bid_request *request, const json_t *record, const struct stat *st)
+static int collect_candidate(void *user, const struct bid_artifact *artifact, const json_t *record, const struct stat *st)
 {
 	struct eviction *eviction = user;
-	struct candidate candidate = { .request = *request, .last_use = st->st_mtim };
+	struct candidate candidate = { .artifact = *artifact, .last_use = st->st_mtim };
 	struct found found;
 	struct stat other;
 	off_t size;
 
 	if (!was_got(record, &candidate.made, &size))
 		return 0;
-	if (!locate_artifact(eviction->store, request, size, &found)) {
-		if (!eviction->config->dry_run && bid_find_stat(eviction->store, request, &other) < 0)
-			drop_remains(eviction->store, request);
+	if (!locate_artifact(eviction->store, artifact, size, &found)) {
+		if (!eviction->config->dry_run && bid_find_stat(eviction->store, artifact, &other) < 0)
+			drop_remains(eviction->store, artifact);
 		return 0;
 	}
 	candidate.size = on_disk(&found.st);
 	return add_candidate(eviction, &candidate);
 }
 
-static int collect_made(void *user, const struct bid_request *request, const struct stat *st)
+static int collect_made(void *user, const struct bid_artifact *artifact, const struct stat *st)
 {
 	return add_candidate(
 		user, &(struct candidate){
-			      .request = *request, .last_use = st->st_atim, .size = on_disk(st), .made = true, .kept = true });
+			      .artifact = *artifact, .last_use = st->st_atim, .size = on_disk(st), .made = true, .kept = true });
 }
 
 static int compare_times(const struct timespec *one, const struct timespec *other)
@@ -210,18 +210,18 @@ static bool is_open(struct bid_store *store, const struct found *found)
 }
 
 /* Find the artifact of a record again. */
-static bool locate_recorded(struct bid_store *store, const struct bid_request *request, struct stat *ret_record,
+static bool locate_recorded(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_record,
 			    struct found *ret_found)
 {
 	json_t *record;
 	bool made, got;
 	off_t size;
 
-	if (bid_record_stat(store, request, ret_record) < 0 || bid_record_read(store, request, &record) < 0)
+	if (bid_record_stat(store, artifact, ret_record) < 0 || bid_record_read(store, artifact, &record) < 0)
 		return false;
 	got = was_got(record, &made, &size);
 	json_decref(record);
-	return got && locate_artifact(store, request, size, ret_found);
+	return got && locate_artifact(store, artifact, size, ret_found);
 }
 
 /* Find the file of the candidate. Returns false if it was used or changed since it was chosen. */
@@ -230,9 +230,9 @@ static bool is_unused(struct bid_store *store, const struct candidate *candidate
 	struct stat record;
 
 	if (!candidate->kept)
-		return locate_recorded(store, &candidate->request, &record, ret_found) &&
+		return locate_recorded(store, &candidate->artifact, &record, ret_found) &&
 		       compare_times(&record.st_mtim, &candidate->last_use) == 0;
-	bid_derived_path(&candidate->request, ret_found->objdir);
+	bid_derived_path(&candidate->artifact, ret_found->objdir);
 	memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
 	return bid_beneath_stat(store->root, ret_found->path, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
 	       compare_times(&ret_found->st.st_atim, &candidate->last_use) == 0;
@@ -243,7 +243,7 @@ static bool is_unused(struct bid_store *store, const struct candidate *candidate
  */
 static int remove_candidate(const struct eviction *eviction, const struct candidate *candidate, struct found *ret_found)
 {
-	const struct bid_request *request = &candidate->request;
+	const struct bid_artifact *artifact = &candidate->artifact;
 	struct bid_store *store = eviction->store;
 	bid_auto_fd int lock = -1;
 	int r;
@@ -260,26 +260,26 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 		return -EAGAIN;
 	if (candidate->kept)
 		r = bid_beneath_unlink(store->root, ret_found->path);
-	else if (request->subpath)
-		r = bid_source_section_remove(store, request);
+	else if (artifact->subpath)
+		r = bid_source_section_remove(store, artifact);
 	else
-		r = bid_objdir_remove(store, ret_found->objdir, 1U << request->kind);
+		r = bid_objdir_remove(store, ret_found->objdir, 1U << artifact->kind);
 	if (r < 0)
 		return r;
-	bid_event_log_eviction(store, request, candidate->size, eviction->why);
+	bid_event_log_eviction(store, artifact, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
-	if (r == 0 && !request->subpath)
-		bid_objdir_drop_link(store, &request->id, ret_found->objdir);
+	if (r == 0 && !artifact->subpath)
+		bid_objdir_drop_link(store, &artifact->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
-	bid_record_drop(store, request);
+	bid_record_drop(store, artifact);
 	return 0;
 }
 
 /* a download to remove under all its names */
 struct download {
 	struct bid_store *store;
-	const struct bid_request *request;
+	const struct bid_artifact *artifact;
 	const json_t *record; /* NULL for a damaged one */
 	bool kept; /* a file of the user's has one of the names */
 };
@@ -302,7 +302,7 @@ static void remove_copy(struct download *download, const char *objdir)
 	char path[BID_LAYOUT_FILE_MAX];
 	bid_auto_fd int fd = -1;
 
-	r = bid_beneath_open(root, bid_layout_file(objdir, download->request->kind, path), O_RDONLY | O_NONBLOCK, &fd);
+	r = bid_beneath_open(root, bid_layout_file(objdir, download->artifact->kind, path), O_RDONLY | O_NONBLOCK, &fd);
 	if (r == -ENOENT || r == -ENOTDIR)
 		return;
 	if (!bid_is_unnamed(objdir) && (r < 0 || !is_recorded(download->record, fd)))
@@ -318,10 +318,12 @@ static int remove_noted_copy(void *user, const char *note, const char *path, boo
 	return 0;
 }
 
-bool bid_evict_download(struct bid_store *store, const struct bid_request *request)
+bool bid_evict_download(struct bid_store *store, const struct bid_artifact *artifact)
 {
-	struct bid_request stored = { .id = bid_layout_disk_id(&request->id), .kind = request->kind, .subpath = request->subpath };
-	struct download download = { .store = store, .request = &stored };
+	struct bid_artifact stored = { .id = bid_layout_disk_id(&artifact->id),
+				       .kind = artifact->kind,
+				       .subpath = artifact->subpath };
+	struct download download = { .store = store, .artifact = &stored };
 	struct bid_objdir_iter objdir = { 0 };
 	json_t *record = NULL;
 
@@ -345,16 +347,16 @@ bool bid_evict_download(struct bid_store *store, const struct bid_request *reque
 	return !download.kept;
 }
 
-void bid_evict_before_add(struct bid_store *store, const struct bid_request *request)
+void bid_evict_before_add(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int lock = -1;
 
-	if (!bid_store_is_download(store, request))
+	if (!bid_store_is_download(store, artifact))
 		return;
 	lock = bid_store_lock(store, true);
-	bid_evict_download(store, request);
+	bid_evict_download(store, artifact);
 	/* a file that stays is the user's from now on */
-	bid_record_drop(store, request);
+	bid_record_drop(store, artifact);
 }
 
 /* Note an open file as used. */
@@ -367,9 +369,9 @@ static void note_open(struct eviction *eviction, const struct candidate *candida
 	if (eviction->config->dry_run)
 		return;
 	if (candidate->kept)
-		bid_derived_used(eviction->store, &candidate->request, before);
+		bid_derived_used(eviction->store, &candidate->artifact, before);
 	else
-		bid_record_used(eviction->store, &candidate->request, before);
+		bid_record_used(eviction->store, &candidate->artifact, before);
 }
 
 /* Evict @size bytes, if there are as many. */
@@ -390,7 +392,7 @@ static void evict_candidates(struct eviction *eviction, uint64_t size)
 		stats->evicted++;
 		stats->evicted_size += candidate->size;
 		if (config->evicted)
-			config->evicted(config->user, &(struct bid_eviction){ .request = candidate->request,
+			config->evicted(config->user, &(struct bid_eviction){ .artifact = candidate->artifact,
 									      .path = found.path,
 									      .made = candidate->made,
 									      .size = candidate->size,
@@ -421,7 +423,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
 	}
 	for (size_t i = 0; i < eviction.n; i++)
-		bid_request_release(&eviction.candidates[i].request);
+		bid_artifact_release(&eviction.candidates[i].artifact);
 	free(eviction.candidates);
 	if (r == 0)
 		*ret_stats = eviction.stats;
@@ -436,41 +438,41 @@ int bid_store_evict(struct bid_store *store, const struct bid_evict_config *conf
 /* An added file that was downloaded before belongs to the user from then on. */
 
 /* Check that the artifact still exists. An eviction may have removed it meanwhile, and then its record. */
-static int look_again(struct bid_store *store, const struct bid_request *request)
+static int look_again(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	struct bid_file file = BID_FILE_NONE;
 	struct stat st;
 	int r;
 
-	if (bid_find_stat(store, request, &st) == 0)
+	if (bid_find_stat(store, artifact, &st) == 0)
 		return 0;
 	/* a lower store may have it */
-	r = bid_find_stored(store, request, &file);
+	r = bid_find_stored(store, artifact, &file);
 	bid_file_release(&file);
 	return r;
 }
 
-int bid_store_mark_added(struct bid_store *store, const struct bid_request *request)
+int bid_store_mark_added(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int lock = -1;
 	int r;
 
 	/* the user's already, as most are */
-	if (!bid_store_is_download(store, request))
-		return look_again(store, request);
+	if (!bid_store_is_download(store, artifact))
+		return look_again(store, artifact);
 	lock = bid_store_lock(store, true);
-	r = look_again(store, request);
+	r = look_again(store, artifact);
 	if (r == 0)
-		r = bid_record_set_how(store, request, NULL, BID_ADDED);
-	return r == -ENOENT ? look_again(store, request) : r;
+		r = bid_record_set_how(store, artifact, NULL, BID_ADDED);
+	return r == -ENOENT ? look_again(store, artifact) : r;
 }
 
-int bid_store_pin(struct bid_store *store, const struct bid_request *request, bool pin)
+int bid_store_pin(struct bid_store *store, const struct bid_artifact *artifact, bool pin)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
-	int r = look_again(store, request);
+	int r = look_again(store, artifact);
 
 	if (r == 0)
-		r = bid_record_set_how(store, request, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
-	return r == -ENOENT ? look_again(store, request) : r;
+		r = bid_record_set_how(store, artifact, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
+	return r == -ENOENT ? look_again(store, artifact) : r;
 }

@@ -20,11 +20,11 @@ enum {
 	ATTEMPTS = 3, /* while others write the same */
 };
 
-static int open_parent(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more, bool make,
-		       int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
+static int open_parent(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more,
+		       bool make, int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
 	char record[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, folder, request, make, ret_dir, record);
+	int r = bid_record_parent(store, folder, artifact, make, ret_dir, record);
 
 	if (r == 0)
 		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", record, *more ? "." : "", more);
@@ -49,19 +49,19 @@ static int read_text(int dir, const char *name, char ret_text[static BID_FACT_MA
 	return 0;
 }
 
-int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more,
+int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more,
 		  char ret_text[static BID_FACT_MAX])
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
 	bid_auto_fd int dir = -1;
-	int r = open_parent(store, folder, request, more, false, &dir, name);
+	int r = open_parent(store, folder, artifact, more, false, &dir, name);
 
 	if (r == 0)
 		r = read_text(dir, name, ret_text);
 	return is_something_else(r) ? -ENOENT : r;
 }
 
-int bid_fact_write(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more,
+int bid_fact_write(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more,
 		   const char *text)
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
@@ -70,7 +70,7 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = open_parent(store, folder, request, more, true, &dir, name);
+	r = open_parent(store, folder, artifact, more, true, &dir, name);
 	for (int i = 0; r == 0 && i < ATTEMPTS; i++) {
 		if (symlinkat(text, dir, name) == 0)
 			return 0;
@@ -80,12 +80,12 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 	return r == 0 ? -EEXIST : r;
 }
 
-void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_request *request, const char *more)
+void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more)
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
 	bid_auto_fd int dir = -1;
 
-	if (bid_store_writable(store) && open_parent(store, folder, request, more, false, &dir, name) == 0)
+	if (bid_store_writable(store) && open_parent(store, folder, artifact, more, false, &dir, name) == 0)
 		unlinkat(dir, name, 0);
 }
 

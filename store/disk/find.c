@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The read side: from a request to a file with a checked build-id, in the store and in the lower ones. */
+/* The read side: from an artifact to its file with a checked build-id, in the store and in the lower ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	char path[BID_LAYOUT_MAX];
 	int r;
 
-	r = open_regular(upper, bid_derived_path(&(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, path), file);
+	r = open_regular(upper, bid_derived_path(&(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
 	r = bid_id_cache_get(upper->id_cache, file->fd, &file->st, false, &identity);
@@ -98,23 +98,23 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
 }
 
-int bid_find_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_open(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	struct bid_file file = { .fd = -1, .kind = request->kind };
+	struct bid_file file = { .fd = -1, .kind = artifact->kind };
 	bool wrong = false;
 	int r;
 
 	r = open_regular(store, path, &file);
 	if (r < 0)
 		return r;
-	if (bid_kind_is_elf(request->kind))
-		r = check_file(store, &request->id, &file, &wrong);
-	else if (request->kind == BID_KIND_KALLSYMS)
+	if (bid_kind_is_elf(artifact->kind))
+		r = check_file(store, &artifact->id, &file, &wrong);
+	else if (artifact->kind == BID_KIND_KALLSYMS)
 		r = bid_kallsyms_check_file(file.fd);
 	if (r == -EPERM)
 		r = -EBADMSG;
 	if (wrong)
-		log_refusal(store, path, &request->id, &file, r);
+		log_refusal(store, path, &artifact->id, &file, r);
 	if (r < 0) {
 		bid_file_release(&file);
 		return r;
@@ -123,28 +123,28 @@ int bid_find_open(struct bid_store *store, const char *path, const struct bid_re
 	return 0;
 }
 
-bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_request *request)
+bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_artifact *artifact)
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id), carried;
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id), carried;
 	bid_auto_fd int fd = -1;
 
-	return !bid_id_equal(&disk_id, &request->id) && bid_kind_is_elf(request->kind) &&
+	return !bid_id_equal(&disk_id, &artifact->id) && bid_kind_is_elf(artifact->kind) &&
 	       bid_beneath_open(store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd) == 0 &&
 	       bid_elf_build_id_any(fd, &carried) == 0 && bid_id_answers(&carried, &disk_id) &&
-	       !bid_id_answers(&carried, &request->id);
+	       !bid_id_answers(&carried, &artifact->id);
 }
 
-int bid_store_recheck(struct bid_store *store, const struct bid_request *request, const struct bid_file *file)
+int bid_store_recheck(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_file *file)
 {
 	struct bid_identity identity;
 	int r;
 
-	if (!bid_kind_is_elf(request->kind))
+	if (!bid_kind_is_elf(artifact->kind))
 		return 0;
 	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, false, &identity);
 	if (r < 0)
 		return r;
-	return identity.packed || !bid_id_answers(&identity.id, &request->id) ? -EBADMSG : 0;
+	return identity.packed || !bid_id_answers(&identity.id, &artifact->id) ? -EBADMSG : 0;
 }
 
 /*
@@ -168,24 +168,24 @@ static int skip_poor(struct bid_file *file, struct bid_file *poor)
 static bool is_refused(struct bid_store *store, const struct bid_id *disk_id, enum bid_kind kind)
 {
 	return bid_store_requires_signed(store) &&
-	       bid_record_lacks_signer(store, &(struct bid_request){ .id = *disk_id, .kind = kind });
+	       bid_record_lacks_signer(store, &(struct bid_artifact){ .id = *disk_id, .kind = kind });
 }
 
-/* Open the file of @request in @objdir; in perf's old layout @objdir is the file itself. */
+/* Open the file of @artifact in @objdir; in perf's old layout @objdir is the file itself. */
 static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *disk_id,
-			  const struct bid_request *request, struct bid_file *ret_file)
+			  const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
 
-	if (is_refused(store, disk_id, request->kind))
+	if (is_refused(store, disk_id, artifact->kind))
 		return -ENOENT;
 	/* only ELF files carry an id; for others the name must match */
-	if (!bid_kind_is_elf(request->kind) && !bid_layout_is_named_after(objdir, disk_id))
+	if (!bid_kind_is_elf(artifact->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
-	r = bid_find_open(store, bid_layout_file(objdir, request->kind, path), request, ret_file);
-	if (r == -ENOENT && request->kind == bid_layout_file_kind(objdir) && !bid_is_unnamed(objdir))
-		r = bid_find_open(store, objdir, request, ret_file);
+	r = bid_find_open(store, bid_layout_file(objdir, artifact->kind, path), artifact, ret_file);
+	if (r == -ENOENT && artifact->kind == bid_layout_file_kind(objdir) && !bid_is_unnamed(objdir))
+		r = bid_find_open(store, objdir, artifact, ret_file);
 	return r;
 }
 
@@ -199,14 +199,14 @@ bool bid_find_instead(const struct stat *st, const struct stat *before)
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
 static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
-			const struct bid_request *request, struct bid_file *poor, struct bid_file *ret_file)
+			const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
-	while (bid_objdir_next(objdir, store, disk_id, request->kind)) {
-		int r = find_in_objdir(store, objdir->path, disk_id, request, &file);
+	while (bid_objdir_next(objdir, store, disk_id, artifact->kind)) {
+		int r = find_in_objdir(store, objdir->path, disk_id, artifact, &file);
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
@@ -218,15 +218,15 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 		} else if (r != -ENOENT) {
 			result = r;
 		}
-		if (best.fd >= 0 && (request->kind != BID_KIND_PROBES || best.st.st_size > 0))
+		if (best.fd >= 0 && (artifact->kind != BID_KIND_PROBES || best.st.st_size > 0))
 			break;
 	}
 	if (best.fd >= 0) {
 		*ret_file = best;
 		return 0;
 	}
-	while (store->upper && bid_foreign_next(&foreign, disk_id, request->kind)) {
-		int r = bid_foreign_is_there(store, &foreign) ? bid_find_open(store, foreign.path, request, &file) : -ENOENT;
+	while (store->upper && bid_foreign_next(&foreign, disk_id, artifact->kind)) {
+		int r = bid_foreign_is_there(store, &foreign) ? bid_find_open(store, foreign.path, artifact, &file) : -ENOENT;
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
@@ -244,13 +244,13 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
 			       const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_identity identity;
 	int r;
 
 	objdir->step = 0;
-	r = find_on_disk(store, objdir, disk_id, &request, NULL, &file);
+	r = find_on_disk(store, objdir, disk_id, &artifact, NULL, &file);
 	if (r == 0 && file.packed)
 		r = skip_poor(&file, poor);
 	if (r < 0)
@@ -266,18 +266,18 @@ static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *
 	return 0;
 }
 
-static int find_here(struct bid_store *store, const struct bid_request *request, struct bid_file *poor, struct bid_file *ret_file)
+static int find_here(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
 	int result = -ENOENT;
 
-	while (bid_alias_next(&alias, &request->id, &disk_id)) {
+	while (bid_alias_next(&alias, &artifact->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
-		int r = find_on_disk(store, &objdir, &disk_id, request, poor, ret_file), unstripped = -ENOENT;
+		int r = find_on_disk(store, &objdir, &disk_id, artifact, poor, ret_file), unstripped = -ENOENT;
 
-		if (r < 0 && request->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_elf_with_dwarf(store, &objdir, &disk_id, &request->id, poor, ret_file);
+		if (r < 0 && artifact->kind == BID_KIND_DEBUGINFO)
+			unstripped = find_elf_with_dwarf(store, &objdir, &disk_id, &artifact->id, poor, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -286,13 +286,13 @@ static int find_here(struct bid_store *store, const struct bid_request *request,
 	return result;
 }
 
-int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file poor = BID_FILE_NONE;
 	int result = -ENOENT;
 
 	for (; store && result != 0; store = store->lower) {
-		int r = find_here(store, request, &poor, ret_file);
+		int r = find_here(store, artifact, &poor, ret_file);
 
 		if (r == 0 || result == -ENOENT)
 			result = r;
@@ -305,13 +305,13 @@ int bid_find_stored(struct bid_store *store, const struct bid_request *request, 
 	return result;
 }
 
-int bid_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
+int bid_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	int result = -ENOENT;
 
 	for (; store; store = store->lower) {
-		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, request, ret_file) : -ENOENT;
+		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, artifact, ret_file) : -ENOENT;
 
 		if (r == 0)
 			return 0;
@@ -365,23 +365,23 @@ int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
 	return has_kind(store, id, BID_KIND_ELF);
 }
 
-int bid_find_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+int bid_find_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
 
-	if (request->subpath) {
+	if (artifact->subpath) {
 		char path[PATH_MAX];
 
-		bid_source_section_path(request, path);
+		bid_source_section_path(artifact, path);
 		return bid_beneath_stat(store->root, path, ret_stat) == 0 ? 0 : -ENOENT;
 	}
-	while (bid_alias_next(&alias, &request->id, &disk_id)) {
+	while (bid_alias_next(&alias, &artifact->id, &disk_id)) {
 		struct bid_objdir_iter objdir = { 0 };
 		char path[BID_LAYOUT_FILE_MAX];
 
-		while (bid_objdir_next(&objdir, store, &disk_id, request->kind)) {
-			bid_layout_file(objdir.path, request->kind, path);
+		while (bid_objdir_next(&objdir, store, &disk_id, artifact->kind)) {
+			bid_layout_file(objdir.path, artifact->kind, path);
 			if (bid_beneath_stat(store->root, path, ret_stat) == 0)
 				return 0;
 		}

@@ -15,11 +15,11 @@
  *   bid_find_stat()		looks for a file, without its check
  */
 
-/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @request is valid and has no subpath. */
-int bid_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file);
+/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @artifact is valid and has no subpath. */
+int bid_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /* As bid_store_find_in(); @ret_file may be packed. */
-int bid_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file);
+int bid_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
  * Does the probe file with the attributes @st take precedence over @before, which is earlier in the order of search? Yes if it
@@ -31,20 +31,20 @@ bool bid_find_instead(const struct stat *st, const struct stat *before);
 /* Does @store, or a lower one, list an ELF file or a debug file of @id? 1, 0, or as bid_store_has(). */
 int bid_find_has_image(struct bid_store *store, const struct bid_id *id);
 
-/* lstat(2) of the artifact of @request in @store itself, unchecked. -ENOENT if there is none. */
-int bid_find_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
+/* lstat(2) of @artifact in @store itself, unchecked. -ENOENT if there is none. */
+int bid_find_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat);
 
 /*
- * Open the regular file @path of @store as the artifact that @request names. The id in the file must answer the requested one. The
+ * Open the regular file @path of @store as @artifact. The id in the file must answer the requested one. The
  * id of a compressed module is inside: @ret_file->packed says that nothing was checked yet (derive/derive.h). Errors as of
  * bid_store_find(); -ENOENT also for anything but a regular file.
  */
-int bid_find_open(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file);
+int bid_find_open(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
- * Does the file @path belong to another build with the on-disk id of @request? perf's layout has room for one of several ids with
+ * Does the file @path belong to another build with the on-disk id of @artifact? perf's layout has room for one of several ids with
  * the same first 20 bytes.
  */
-bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_request *request);
+bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_artifact *artifact);
 
 #endif

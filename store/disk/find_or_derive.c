@@ -8,40 +8,41 @@
 #include "disk/source_section.h"
 #include "disk/store.h"
 
-static int find(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+static int find(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	int r;
 
-	if (!bid_request_valid(request))
+	if (!bid_artifact_valid(artifact))
 		return -EINVAL;
-	if (request->kind == BID_KIND_SECTION)
-		return bid_section_find(store, request, derive, ret_file);
-	if (request->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, request))
+	if (artifact->kind == BID_KIND_SECTION)
+		return bid_section_find(store, artifact, derive, ret_file);
+	if (artifact->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, artifact))
 		return -ENOENT;
-	if (request->kind == BID_KIND_SOURCE)
-		return bid_source_section_open(store, request, ret_file);
-	if (request->kind == BID_KIND_UNSTRIPPED)
-		return bid_find_unstripped(store, request, derive, ret_file);
-	r = bid_find_unpacked(store, request, derive, ret_file);
+	if (artifact->kind == BID_KIND_SOURCE)
+		return bid_source_section_open(store, artifact, ret_file);
+	if (artifact->kind == BID_KIND_UNSTRIPPED)
+		return bid_find_unstripped(store, artifact, derive, ret_file);
+	r = bid_find_unpacked(store, artifact, derive, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
-	return r == -ENOENT || (r == -EBADMSG && request->kind == BID_KIND_KALLSYMS) ? bid_derive(store, request, derive, ret_file)
-										     : r;
+	return r == -ENOENT || (r == -EBADMSG && artifact->kind == BID_KIND_KALLSYMS)
+		       ? bid_derive(store, artifact, derive, ret_file)
+		       : r;
 }
 
-int bid_store_find(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	return find(store, request, true, ret_file);
+	return find(store, artifact, true, ret_file);
 }
 
-int bid_store_find_stored(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	return find(store, request, false, ret_file);
+	return find(store, artifact, false, ret_file);
 }
 
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_request *request, struct bid_file *ret_file)
+int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_find_in(store, dir, request, &file);
+	int r = bid_find_in(store, dir, artifact, &file);
 
 	if (r == 0 && file.packed) {
 		bid_file_release(&file);

@@ -139,11 +139,11 @@ int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limi
 	return r;
 }
 
-static void note_use(struct bid_space *space, const struct bid_request *request)
+static void note_use(struct bid_space *space, const struct bid_artifact *artifact)
 {
 	struct bid_alias_iter alias = { 0 };
-	struct bid_request stored = { .kind = request->kind, .subpath = request->subpath };
-	uint64_t hash = bid_request_hash(request, 0);
+	struct bid_artifact stored = { .kind = artifact->kind, .subpath = artifact->subpath };
+	uint64_t hash = bid_artifact_hash(artifact, 0);
 	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
 	int64_t now = seconds();
 	time_t before = time(NULL) - HOUR_S;
@@ -156,16 +156,16 @@ static void note_use(struct bid_space *space, const struct bid_request *request)
 	pthread_mutex_unlock(&space->lock);
 	if (noted)
 		return;
-	while (bid_alias_next(&alias, &request->id, &stored.id)) {
+	while (bid_alias_next(&alias, &artifact->id, &stored.id)) {
 		bid_derived_used(space->store, &stored, before);
 		recorded = recorded || bid_record_used(space->store, &stored, before) != -ENOENT;
 	}
 }
 
-void bid_store_used(struct bid_store *store, const struct bid_request *request)
+void bid_store_used(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	struct bid_space *space = store->space;
 
 	if (space)
-		note_use(space, request);
+		note_use(space, artifact);
 }

@@ -25,17 +25,17 @@ static const char *const recorded[] = { "digest", "how", "time", "server", "url"
  * Read the record in the store that has the file, because a lower store may have records too. A file without a record was added by
  * bidfs or by perf. Errors as bid_record_read().
  */
-static int read_record(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+static int read_record(struct bid_store *store, const struct bid_artifact *artifact, json_t **ret_json)
 {
 	struct stat st;
 	int r;
 
 	/* sources and sections are the store's own */
-	if (bid_kind_has_subpath(request->kind))
-		return bid_record_read(store, request, ret_json);
-	while (store && bid_find_stat(store, request, &st) < 0)
+	if (bid_kind_has_subpath(artifact->kind))
+		return bid_record_read(store, artifact, ret_json);
+	while (store && bid_find_stat(store, artifact, &st) < 0)
 		store = store->lower;
-	r = store ? bid_record_read(store, request, ret_json) : -ENOENT;
+	r = store ? bid_record_read(store, artifact, ret_json) : -ENOENT;
 	if (r == -ENOENT && store) {
 		*ret_json = json_pack("{s:s}", "how", BID_ADDED);
 		r = *ret_json ? 0 : -ENOMEM;
@@ -43,10 +43,10 @@ static int read_record(struct bid_store *store, const struct bid_request *reques
 	return r;
 }
 
-int bid_store_each_field(struct bid_store *store, const struct bid_request *request, bid_store_field_fn fn, void *user)
+int bid_store_each_field(struct bid_store *store, const struct bid_artifact *artifact, bid_store_field_fn fn, void *user)
 {
 	json_t *record;
-	int r = read_record(store, request, &record);
+	int r = read_record(store, artifact, &record);
 
 	if (r < 0)
 		return r;
@@ -71,8 +71,8 @@ static void set_later(struct timespec *time, const struct timespec *other)
 		*time = *other;
 }
 
-/* The file @file of @request. Its times of change and access are other ones after each use, and say nothing. */
-static json_t *artifact_json(struct bid_store *store, const struct bid_request *request, const struct bid_file *file,
+/* The file @file of @artifact. Its times of change and access are other ones after each use, and say nothing. */
+static json_t *artifact_json(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_file *file,
 			     struct timespec *changed)
 {
 	char path[PATH_MAX];
@@ -88,7 +88,7 @@ static json_t *artifact_json(struct bid_store *store, const struct bid_request *
 		json_object_set_new(json, "path", bid_json_text(path + root + 1));
 	else if (path[0] == '/' && file->st.st_nlink > 0)
 		json_object_set_new(json, "path", bid_json_text(path)); /* in a lower store */
-	if (read_record(store, request, &record) < 0)
+	if (read_record(store, artifact, &record) < 0)
 		return json;
 	for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
 		json_t *value = json_object_get(record, recorded[i]);
@@ -108,7 +108,7 @@ struct source_section_json {
 	struct timespec *changed;
 };
 
-static int add_source_section(void *user, const struct bid_request *artifact)
+static int add_source_section(void *user, const struct bid_artifact *artifact)
 {
 	const struct source_section_json *adding = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
@@ -142,11 +142,11 @@ static void add_source_sections(struct bid_store *store, const struct bid_id *id
 /* Add the kept file of BID_KIND_UNSTRIPPED. A file that was not stripped is there as what it is. */
 static void add_unstripped(struct bid_store *store, const struct bid_id *id, json_t *artifacts, struct timespec *changed)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
+	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	if (bid_store_find_stored(store, &request, &file) == 0 && file.kind == request.kind)
-		json_object_set_new(artifacts, bid_kind_name(request.kind), artifact_json(store, &request, &file, changed));
+	if (bid_store_find_stored(store, &artifact, &file) == 0 && file.kind == artifact.kind)
+		json_object_set_new(artifacts, bid_kind_name(artifact.kind), artifact_json(store, &artifact, &file, changed));
 }
 
 struct path_array {
@@ -220,24 +220,24 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "artifacts", artifacts);
 	add_paths(store, id, &(struct path_array){ .store = store, .json = paths, .changed = &changed });
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find_stored(store, &request, &file);
+		int r = bid_store_find_stored(store, &artifact, &file);
 		json_t *known = NULL;
 
 		/* a compressed module that no reader has opened yet */
 		if (r == -EAGAIN && kind == BID_KIND_ELF)
-			r = bid_find_stored(store, &request, &file);
-		if (r == 0 && file.kind != request.kind)
+			r = bid_find_stored(store, &artifact, &file);
+		if (r == 0 && file.kind != artifact.kind)
 			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)
-			known = artifact_json(store, &request, &file, &changed);
+			known = artifact_json(store, &artifact, &file, &changed);
 		else if (r != -ENOENT && r != -EAGAIN)
 			known = json_pack("{s:s}", "error", bid_strerror(r));
-		if (r == 0 && request.kind == BID_KIND_DEBUGINFO && bid_elf_is_skeleton(file.fd))
+		if (r == 0 && artifact.kind == BID_KIND_DEBUGINFO && bid_elf_is_skeleton(file.fd))
 			json_object_set_new(known, "skeleton", json_true());
 		if (known)
-			json_object_set_new(artifacts, bid_kind_name(request.kind), known);
+			json_object_set_new(artifacts, bid_kind_name(artifact.kind), known);
 		bid_file_release(&file);
 	}
 

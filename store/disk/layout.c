@@ -53,14 +53,14 @@ const char *bid_layout_fanout_path(const char *dir, const struct bid_id *id, con
 	return buf;
 }
 
-const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX])
+const char *bid_layout_suffix(const struct bid_artifact *artifact, char buf[static BID_LAYOUT_SUFFIX_MAX])
 {
-	const char *subpath = bid_subpath_text(request->subpath);
+	const char *subpath = bid_subpath_text(artifact->subpath);
 
-	if (!request->subpath)
-		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s", bid_kind_name(request->kind));
+	if (!artifact->subpath)
+		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s", bid_kind_name(artifact->kind));
 	else
-		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s-%016llx", bid_kind_name(request->kind),
+		snprintf(buf, BID_LAYOUT_SUFFIX_MAX, "%s-%016llx", bid_kind_name(artifact->kind),
 			 (unsigned long long)XXH3_64bits(subpath, strlen(subpath)));
 	return buf;
 }

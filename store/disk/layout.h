@@ -52,11 +52,11 @@ bool bid_layout_is_named_after(const char *objdir, const struct bid_id *disk_id)
 bool bid_layout_is_mismatched(const char *objdir, const struct bid_id *id);
 
 /*
- * Write the kind of @request, "elf"; for a source or section with the XXH3-64 of its subpath, "source-0123456789abcdef": a subpath
+ * Write the kind of @artifact, "elf"; for a source or section with the XXH3-64 of its subpath, "source-0123456789abcdef": a subpath
  * may be longer than a file name. Returns @buf.
  */
 enum { BID_LAYOUT_SUFFIX_MAX = 32 };
-const char *bid_layout_suffix(const struct bid_request *request, char buf[static BID_LAYOUT_SUFFIX_MAX]);
+const char *bid_layout_suffix(const struct bid_artifact *artifact, char buf[static BID_LAYOUT_SUFFIX_MAX]);
 
 /* ".build-id/xx/rest" */
 const char *bid_layout_link(const struct bid_id *id, char buf[static BID_LAYOUT_MAX]);

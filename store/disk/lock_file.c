@@ -128,9 +128,9 @@ uint64_t bid_download_lock_server(const char *name)
 	return XXH3_64bits(name, strlen(name));
 }
 
-uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t servers)
+uint64_t bid_download_lock_key(const struct bid_artifact *artifact, uint64_t servers)
 {
-	const char *subpath = request->subpath ? bid_subpath_text(request->subpath) : "";
+	const char *subpath = artifact->subpath ? bid_subpath_text(artifact->subpath) : "";
 	struct {
 		uint64_t servers, subpath;
 		uint8_t kind, len, id[BID_ID_MAX];
@@ -139,9 +139,9 @@ uint64_t bid_download_lock_key(const struct bid_request *request, uint64_t serve
 	memset(&what, 0, sizeof(what));
 	what.servers = servers;
 	what.subpath = XXH3_64bits(subpath, strlen(subpath));
-	what.kind = (uint8_t)request->kind;
-	what.len = request->id.len;
-	memcpy(what.id, request->id.bytes, request->id.len);
+	what.kind = (uint8_t)artifact->kind;
+	what.len = artifact->id.len;
+	memcpy(what.id, artifact->id.bytes, artifact->id.len);
 	/* a valid offset for fcntl(2): not negative, and not the last one, which has no byte behind it */
 	return XXH3_64bits(&what, sizeof(what)) >> 2;
 }

@@ -34,7 +34,7 @@ struct entry {
 
 /* an entry in memory */
 struct slot {
-	struct bid_request request; /* kept */
+	struct bid_artifact artifact; /* kept */
 	const char *server;
 	struct entry entry;
 };
@@ -62,7 +62,7 @@ int bid_negative_new(struct bid_store *store, struct bid_negative **ret_negative
 
 static void clear_slot(struct slot *slot)
 {
-	bid_request_release(&slot->request);
+	bid_artifact_release(&slot->artifact);
 	*slot = (struct slot){ 0 };
 }
 
@@ -113,103 +113,104 @@ static struct entry parse_fact(const char *text)
 	return entry;
 }
 
-static struct entry read_fact(const struct bid_negative *negative, const struct bid_request *request, const char *server)
+static struct entry read_fact(const struct bid_negative *negative, const struct bid_artifact *artifact, const char *server)
 {
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
-	if (!*server || bid_fact_read(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more), text) < 0)
+	if (!*server || bid_fact_read(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more), text) < 0)
 		return (struct entry){ 0 };
 	return parse_fact(text);
 }
 
 /* Returns 0, -EROFS without a writable store, or the error of the write. */
-static int write_fact(const struct bid_negative *negative, const struct bid_request *request, const char *server, int64_t now)
+static int write_fact(const struct bid_negative *negative, const struct bid_artifact *artifact, const char *server, int64_t now)
 {
-	struct entry entry = read_fact(negative, request, server);
+	struct entry entry = read_fact(negative, artifact, server);
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
 	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_TTLS))
 		entry.step++;
 	snprintf(text, sizeof(text), "%" PRId64 " %u", now + absent_ttls[entry.step - 1], entry.step);
-	return bid_fact_write(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more), text);
+	return bid_fact_write(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more), text);
 }
 
-/* Returns the slot for @request and @server, which may have the entry of others; NULL without slots. Under the lock. */
-static struct slot *slot_of(const struct bid_negative *negative, const struct bid_request *request, const char *server)
+/* Returns the slot for @artifact and @server, which may have the entry of others; NULL without slots. Under the lock. */
+static struct slot *slot_of(const struct bid_negative *negative, const struct bid_artifact *artifact, const char *server)
 {
-	uint64_t hash = bid_request_hash(request, negative->seed);
+	uint64_t hash = bid_artifact_hash(artifact, negative->seed);
 
 	for (; *server; server++)
 		hash = hash * 31 + (unsigned char)*server;
 	return negative->slots ? &negative->slots[hash % BID_NEGATIVE_ENTRIES] : NULL;
 }
 
-static bool is_of(const struct slot *slot, const struct bid_request *request, const char *server)
+static bool is_of(const struct slot *slot, const struct bid_artifact *artifact, const char *server)
 {
-	return slot && slot->entry.reason != BID_OUTCOME_NONE && bid_request_equal(&slot->request, request) &&
+	return slot && slot->entry.reason != BID_OUTCOME_NONE && bid_artifact_equal(&slot->artifact, artifact) &&
 	       strcmp(slot->server, server) == 0;
 }
 
-static void forget_in_memory(struct bid_negative *negative, const struct bid_request *request, const char *server)
+static void forget_in_memory(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server)
 {
 	struct slot *slot;
 
 	pthread_mutex_lock(&negative->lock);
-	slot = slot_of(negative, request, server);
-	if (is_of(slot, request, server))
+	slot = slot_of(negative, artifact, server);
+	if (is_of(slot, artifact, server))
 		clear_slot(slot);
 	pthread_mutex_unlock(&negative->lock);
 }
 
-void bid_negative_add(struct bid_negative *negative, const struct bid_request *request, const char *server, enum bid_outcome reason)
+void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
+		      enum bid_outcome reason)
 {
 	struct entry entry = { .reason = reason, .step = 1 };
 	int64_t now = time(NULL);
 	struct slot *slot;
 
-	if (reason == BID_OUTCOME_ABSENT && write_fact(negative, request, server, now) == 0) {
-		forget_in_memory(negative, request, server);
+	if (reason == BID_OUTCOME_ABSENT && write_fact(negative, artifact, server, now) == 0) {
+		forget_in_memory(negative, artifact, server);
 		return;
 	}
 	entry.until = now + ttl_of(&entry);
 	pthread_mutex_lock(&negative->lock);
 	if (!negative->slots)
 		negative->slots = calloc(BID_NEGATIVE_ENTRIES, sizeof(*negative->slots));
-	slot = slot_of(negative, request, server);
+	slot = slot_of(negative, artifact, server);
 	/* without memory the next request goes to the server again */
 	if (slot) {
 		clear_slot(slot);
-		*slot = (struct slot){ bid_request_keep(request), server, entry };
+		*slot = (struct slot){ bid_artifact_keep(artifact), server, entry };
 	}
 	pthread_mutex_unlock(&negative->lock);
 }
 
-/* bid_negative_lookup() of @request itself. */
-static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
+/* bid_negative_lookup() of @artifact itself. */
+static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
 			       unsigned *ret_ttl)
 {
 	int64_t now = time(NULL);
-	struct entry entry = read_fact(negative, request, server);
+	struct entry entry = read_fact(negative, artifact, server);
 	const struct slot *slot;
 
 	if (seconds_left(&entry, now) == 0) {
 		pthread_mutex_lock(&negative->lock);
-		slot = slot_of(negative, request, server);
-		entry = is_of(slot, request, server) ? slot->entry : (struct entry){ 0 };
+		slot = slot_of(negative, artifact, server);
+		entry = is_of(slot, artifact, server) ? slot->entry : (struct entry){ 0 };
 		pthread_mutex_unlock(&negative->lock);
 	}
 	*ret_ttl = seconds_left(&entry, now);
 	return *ret_ttl > 0 ? entry.reason : BID_OUTCOME_NONE;
 }
 
-enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_request *request, const char *server,
+enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
 				     unsigned *ret_ttl)
 {
-	enum bid_outcome reason = lookup(negative, request, server, ret_ttl);
-	struct bid_request whole = { .id = request->id };
+	enum bid_outcome reason = lookup(negative, artifact, server, ret_ttl);
+	struct bid_artifact whole = { .id = artifact->id };
 	unsigned shortest = UINT_MAX, ttl;
 
-	if (reason != BID_OUTCOME_NONE || !*server || !bid_kind_has_subpath(request->kind))
+	if (reason != BID_OUTCOME_NONE || !*server || !bid_kind_has_subpath(artifact->kind))
 		return reason;
 	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		if (lookup(negative, &whole, server, &ttl) != BID_OUTCOME_ABSENT)
@@ -220,13 +221,13 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 	return BID_OUTCOME_ABSENT;
 }
 
-void bid_negative_forget(struct bid_negative *negative, const struct bid_request *request, const char *server)
+void bid_negative_forget(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server)
 {
 	char more[BID_FACT_MORE_MAX];
 
-	forget_in_memory(negative, request, server);
+	forget_in_memory(negative, artifact, server);
 	if (*server)
-		bid_fact_drop(negative->store, BID_LAYOUT_ABSENT, request, name_of(server, more));
+		bid_fact_drop(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more));
 }
 
 struct counting {
@@ -269,14 +270,14 @@ static void take_entry(void *user, const char *first, const char *name, const ch
 	const struct each_entry *each = user;
 	const char *server = strrchr(name, '.');
 	struct entry entry = parse_fact(text);
-	struct bid_request request;
+	struct bid_artifact artifact;
 	char record[NAME_MAX + 1];
 
 	if (!server || entry.reason == BID_OUTCOME_NONE)
 		return;
 	snprintf(record, sizeof(record), "%.*s", (int)(server - name), name);
-	if (bid_record_parse_name(first, record, &request))
-		each->fn(each->user, &request, entry.until - ttl_of(&entry));
+	if (bid_record_parse_name(first, record, &artifact))
+		each->fn(each->user, &artifact, entry.until - ttl_of(&entry));
 }
 
 int bid_negative_each(struct bid_store *store, bid_negative_fn fn, void *user)

@@ -70,12 +70,12 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 	return 0;
 }
 
-int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request,
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_artifact *artifact,
 			char ret_path[static PATH_MAX])
 {
 	char hex[BID_ID_HEX_MAX];
 
-	return bid_quarantine_move_as(store, path, fd, bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
+	return bid_quarantine_move_as(store, path, fd, bid_id_format(&artifact->id, hex), bid_kind_store_name(artifact->kind),
 				      ret_path);
 }
 
@@ -84,7 +84,7 @@ static void count_file(void *user, const char *name, int64_t time, uint64_t size
 	++*(unsigned *)user;
 }
 
-int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
+int bid_quarantine_open(struct bid_store *store, const struct bid_artifact *artifact, int *ret_dir,
 			char ret_name[static NAME_MAX + 1])
 {
 	char hex[BID_ID_HEX_MAX];
@@ -98,7 +98,7 @@ int bid_quarantine_open(struct bid_store *store, const struct bid_request *reque
 		return r;
 	if (n >= MAX_DOWNLOADS)
 		return -EDQUOT;
-	snprintf(ret_name, NAME_MAX + 1, "%s.%s.%lld", bid_id_format(&request->id, hex), bid_kind_store_name(request->kind),
+	snprintf(ret_name, NAME_MAX + 1, "%s.%s.%lld", bid_id_format(&artifact->id, hex), bid_kind_store_name(artifact->kind),
 		 (long long)time(NULL));
 	*ret_dir = bid_steal_fd(&dir);
 	return 0;

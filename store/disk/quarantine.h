@@ -8,10 +8,10 @@
 #include "api/store.h"
 
 /*
- * Move the file @path of @store, open at @fd, to the quarantine under the id and kind of @request. Returns 0 and its new path,
+ * Move the file @path of @store, open at @fd, to the quarantine under the id and kind of @artifact. Returns 0 and its new path,
  * -ESTALE if another file has the name @path by now, which stays, or as renameat2(2).
  */
-int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_request *request,
+int bid_quarantine_move(struct bid_store *store, const char *path, int fd, const struct bid_artifact *artifact,
 			char ret_path[static PATH_MAX]);
 
 /* As bid_quarantine_move(), under the name "@what.@kind". */
@@ -19,10 +19,10 @@ int bid_quarantine_move_as(struct bid_store *store, const char *path, int fd, co
 			   char ret_path[static PATH_MAX]);
 
 /*
- * Open the quarantine for a rejected download of @request, and give it a name. Returns 0, the directory for the caller to close,
+ * Open the quarantine for a rejected download of @artifact, and give it a name. Returns 0, the directory for the caller to close,
  * and the name, or -EDQUOT if the quarantine has 64 files: a server may send as many as it likes.
  */
-int bid_quarantine_open(struct bid_store *store, const struct bid_request *request, int *ret_dir,
+int bid_quarantine_open(struct bid_store *store, const struct bid_artifact *artifact, int *ret_dir,
 			char ret_name[static NAME_MAX + 1]);
 
 /* Call @fn for each file in the quarantine with a name of bid_quarantine_move() or bid_quarantine_open(). Returns 0 or an errno. */

@@ -39,30 +39,30 @@ static enum bid_kind parse_suffix(const char *suffix)
 	return BID_KIND_NONE;
 }
 
-bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request)
+bool bid_record_parse_name(const char *first, const char *name, struct bid_artifact *ret_artifact)
 {
 	const char *dot = strrchr(name, '.');
 	char hex[2 + NAME_MAX + 1];
 
 	if (!dot)
 		return false;
-	ret_request->kind = parse_suffix(dot + 1);
-	ret_request->subpath = NULL;
-	if (ret_request->kind == BID_KIND_NONE)
+	ret_artifact->kind = parse_suffix(dot + 1);
+	ret_artifact->subpath = NULL;
+	if (ret_artifact->kind == BID_KIND_NONE)
 		return false;
 	snprintf(hex, sizeof(hex), "%.2s%.*s", first, (int)(dot - name), name);
-	return bid_id_parse_str(hex, &ret_request->id) == 0;
+	return bid_id_parse_str(hex, &ret_artifact->id) == 0;
 }
 
-int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_request *request, bool make, int *ret_dir,
+int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
 		      char ret_name[static BID_LAYOUT_MAX])
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
 	const char *name;
 	int r;
 
-	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(request, suffix), path);
+	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(artifact, suffix), path);
 	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
 	if (r == 0)
 		memcpy(ret_name, name, strlen(name) + 1);
@@ -79,12 +79,12 @@ static void set_string(json_t *object, const char *key, const char *value)
 static json_t *to_json(const struct bid_record *record)
 {
 	const struct bid_origin *origin = record->origin;
-	const struct bid_subpath *subpath = record->request.subpath;
+	const struct bid_subpath *subpath = record->artifact.subpath;
 	char hex[BID_ID_HEX_MAX];
 	json_t *json = json_object();
 
-	set_string(json, "id", bid_id_format(&record->request.id, hex));
-	set_string(json, "kind", bid_kind_name(record->request.kind));
+	set_string(json, "id", bid_id_format(&record->artifact.id, hex));
+	set_string(json, "kind", bid_kind_name(record->artifact.kind));
 	set_string(json, "subpath", subpath ? bid_subpath_text(subpath) : NULL);
 	json_object_set_new(json, "size", json_integer((json_int_t)record->size));
 	json_object_set_new(json, "time", json_integer((json_int_t)time(NULL)));
@@ -146,8 +146,8 @@ static int parse_record(const char *text, size_t len, json_t **ret_json)
 	return 0;
 }
 
-/* Write @json as the record of @request. */
-static int write_json(struct bid_store *store, const struct bid_request *request, json_t *json)
+/* Write @json as the record of @artifact. */
+static int write_json(struct bid_store *store, const struct bid_artifact *artifact, json_t *json)
 {
 	bid_auto_fd int dir = -1;
 	bid_auto_free char *text = NULL;
@@ -155,7 +155,7 @@ static int write_json(struct bid_store *store, const struct bid_request *request
 	int r = format_record(json, &text);
 
 	if (r == 0)
-		r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, true, &dir, name);
+		r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, true, &dir, name);
 	if (r == 0)
 		r = bid_temp_write(store, text, strlen(text), dir, name, false);
 	return r == -EEXIST ? bid_temp_write(store, text, strlen(text), dir, name, true) : r;
@@ -164,40 +164,40 @@ static int write_json(struct bid_store *store, const struct bid_request *request
 int bid_record_write(struct bid_store *store, const struct bid_record *record)
 {
 	json_t *json = to_json(record);
-	int r = write_json(store, &record->request, json);
+	int r = write_json(store, &record->artifact, json);
 
 	json_decref(json);
 	return r;
 }
 
-int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+int bid_record_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	if (r < 0)
 		return r;
 	return fstatat(dir, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-int bid_record_drop(struct bid_store *store, const struct bid_request *request)
+int bid_record_drop(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	return r == 0 && unlinkat(dir, name, 0) < 0 ? -errno : r;
 }
 
-int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before)
+int bid_record_used(struct bid_store *store, const struct bid_artifact *artifact, time_t if_before)
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
 	struct stat st;
 	int r;
 
-	r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
+	r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 	if (r < 0)
 		return r;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -223,47 +223,47 @@ static int read_named(int dir, const char *path, json_t **ret_json)
 	return parse_record(text, len, ret_json);
 }
 
-int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json)
+int bid_record_read(struct bid_store *store, const struct bid_artifact *artifact, json_t **ret_json)
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, request, false, &dir, name);
+	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }
 
-bool bid_store_is_download(struct bid_store *store, const struct bid_request *request)
+bool bid_store_is_download(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	json_t *record = NULL;
-	int r = bid_record_read(store, request, &record);
+	int r = bid_record_read(store, artifact, &record);
 	bool is = r == 0 ? strcmp(bid_json_string(record, "how"), BID_ADDED) != 0 : r != -ENOENT;
 
 	json_decref(record);
 	return is;
 }
 
-int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *from, const char *to)
+int bid_record_set_how(struct bid_store *store, const struct bid_artifact *artifact, const char *from, const char *to)
 {
 	json_t *record = NULL;
-	int r = bid_record_read(store, request, &record);
+	int r = bid_record_read(store, artifact, &record);
 
 	/* a damaged record says nothing */
 	if (r == -EBADMSG && !from)
-		return bid_record_drop(store, request);
+		return bid_record_drop(store, artifact);
 	if (r < 0)
 		return r;
 	if (!from || strcmp(bid_json_string(record, "how"), from) == 0) {
 		set_string(record, "how", to);
-		r = write_json(store, request, record);
+		r = write_json(store, artifact, record);
 	}
 	json_decref(record);
 	return r;
 }
 
-bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request)
+bool bid_record_lacks_signer(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	json_t *record = NULL;
-	int r = bid_record_read(store, request, &record);
+	int r = bid_record_read(store, artifact, &record);
 	bool lacks = r < 0 ? r != -ENOENT
 			   : !json_object_get(record, "signer") && strcmp(bid_json_string(record, "how"), BID_ADDED) != 0;
 
@@ -271,40 +271,40 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *
 	return lacks;
 }
 
-/* Parse the subpath in @record, whose file has the name @name. @request has the other fields. */
-static int parse_subpath(const json_t *record, const char *name, struct bid_request *request)
+/* Parse the subpath in @record, whose file has the name @name. @artifact has the other fields. */
+static int parse_subpath(const json_t *record, const char *name, struct bid_artifact *artifact)
 {
 	const char *text = bid_json_string(record, "subpath");
 	struct bid_subpath *subpath;
 	char suffix[BID_LAYOUT_SUFFIX_MAX];
-	int r = (request->kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
+	int r = (artifact->kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(text, &subpath);
 
 	if (r < 0)
 		return r == -EINVAL ? -EBADMSG : r;
-	request->subpath = subpath;
-	return strcmp(strrchr(name, '.') + 1, bid_layout_suffix(request, suffix)) == 0 ? 0 : -EBADMSG;
+	artifact->subpath = subpath;
+	return strcmp(strrchr(name, '.') + 1, bid_layout_suffix(artifact, suffix)) == 0 ? 0 : -EBADMSG;
 }
 
-int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_request *ret_request,
+int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_artifact *ret_artifact,
 			  json_t **ret_json)
 {
 	char path[sizeof(BID_LAYOUT_RECORDS) + 4 + NAME_MAX + 1];
-	struct bid_request request;
+	struct bid_artifact artifact;
 	json_t *json = NULL;
 	int r;
 
-	if (!bid_record_parse_name(first, name, &request))
+	if (!bid_record_parse_name(first, name, &artifact))
 		return -EBADMSG;
 	snprintf(path, sizeof(path), BID_LAYOUT_RECORDS "/%.2s/%s", first, name);
 	r = read_named(store->root, path, &json);
-	if (r == 0 && bid_kind_has_subpath(request.kind))
-		r = parse_subpath(json, name, &request);
+	if (r == 0 && bid_kind_has_subpath(artifact.kind))
+		r = parse_subpath(json, name, &artifact);
 	if (r < 0) {
 		json_decref(json);
-		bid_request_release(&request);
+		bid_artifact_release(&artifact);
 		return r;
 	}
-	*ret_request = request;
+	*ret_artifact = artifact;
 	*ret_json = json;
 	return 0;
 }
@@ -322,16 +322,16 @@ static int each_in(void *user, DIR *dir, const char *first)
 	int r = 0;
 
 	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		struct bid_request request;
+		struct bid_artifact artifact;
 		struct stat st;
 		json_t *json;
 
 		if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		    bid_record_read_named(each->store, first, entry->d_name, &request, &json) < 0)
+		    bid_record_read_named(each->store, first, entry->d_name, &artifact, &json) < 0)
 			continue;
-		r = each->fn(each->user, &request, json, &st);
+		r = each->fn(each->user, &artifact, json, &st);
 		json_decref(json);
-		bid_request_release(&request);
+		bid_artifact_release(&artifact);
 	}
 	return r != 0 ? r : -errno;
 }

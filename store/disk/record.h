@@ -13,7 +13,7 @@
 #include "disk/layout.h"
 
 struct bid_record {
-	struct bid_request request;
+	struct bid_artifact artifact;
 	const struct bid_origin *origin;
 	const char *digest; /* "xxh3-128:HEX", or NULL if none was computed */
 	uint64_t size;
@@ -22,8 +22,8 @@ struct bid_record {
 /* Write @record in the place of an earlier one. */
 int bid_record_write(struct bid_store *store, const struct bid_record *record);
 
-/* Read the record of @request. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
-int bid_record_read(struct bid_store *store, const struct bid_request *request, json_t **ret_json);
+/* Read the record of @artifact. The caller decrefs @ret_json, an object. -ENOENT if there is none, -EBADMSG if it is damaged. */
+int bid_record_read(struct bid_store *store, const struct bid_artifact *artifact, json_t **ret_json);
 
 /* values of "how" */
 #define BID_FETCHED "fetched"
@@ -32,43 +32,42 @@ int bid_record_read(struct bid_store *store, const struct bid_request *request, 
 #define BID_SLICED  "sliced" /* a section cut out of a file of the store */
 
 /* Set "how" of the record to @to if it is @from, or anything for NULL. -ENOENT without a record. Locking: the store's lock. */
-int bid_record_set_how(struct bid_store *store, const struct bid_request *request, const char *from, const char *to);
+int bid_record_set_how(struct bid_store *store, const struct bid_artifact *artifact, const char *from, const char *to);
 
-/* Does the record of @request lack a signer? No for a file of the user; yes if it cannot be read. */
-bool bid_record_lacks_signer(struct bid_store *store, const struct bid_request *request);
+/* Does the record of @artifact lack a signer? No for a file of the user; yes if it cannot be read. */
+bool bid_record_lacks_signer(struct bid_store *store, const struct bid_artifact *artifact);
 
 /* lstat(2) of the record's file. -ENOENT if there is none. */
-int bid_record_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat);
+int bid_record_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat);
 
-/* Remove the record of @request. 0, -ENOENT if there is none, or as unlinkat(2). */
-int bid_record_drop(struct bid_store *store, const struct bid_request *request);
+/* Remove the record of @artifact. 0, -ENOENT if there is none, or as unlinkat(2). */
+int bid_record_drop(struct bid_store *store, const struct bid_artifact *artifact);
 
 /* Note that the artifact is used now, if its last use was before @if_before. -ENOENT if it has no record. */
-int bid_record_used(struct bid_store *store, const struct bid_request *request, time_t if_before);
+int bid_record_used(struct bid_store *store, const struct bid_artifact *artifact, time_t if_before);
 
 /*
- * Call @fn for every sound record, with the lstat(2) of its file. @request and @record die when the callback returns. A non-zero
+ * Call @fn for every sound record, with the lstat(2) of its file. @artifact and @record die when the callback returns. A non-zero
  * return ends the enumeration and is returned. @fn may remove the record.
  */
-typedef int (*bid_record_fn)(void *user, const struct bid_request *request, const json_t *record, const struct stat *st);
+typedef int (*bid_record_fn)(void *user, const struct bid_artifact *artifact, const json_t *record, const struct stat *st);
 int bid_record_each(struct bid_store *store, bid_record_fn fn, void *user);
 
 /*
- * Open the directory of the record of @request, or of its namesake in another private @folder, and set its name. Creates the
+ * Open the directory of the record of @artifact, or of its namesake in another private @folder, and set its name. Creates the
  * directory if @make. Returns 0, -ENOENT, or as openat2(2).
  */
-int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_request *request, bool make, int *ret_dir,
+int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
 		      char ret_name[static BID_LAYOUT_MAX]);
 
 /* Parse the record name "xx/NAME". The name contains only a hash of the subpath. Returns false for another name. */
-bool bid_record_parse_name(const char *first, const char *name, struct bid_request *ret_request);
+bool bid_record_parse_name(const char *first, const char *name, struct bid_artifact *ret_artifact);
 
 /*
- * Read the record "xx/NAME", with xx at @first. @ret_request is the request in its name, of a source or section with the subpath in
- * the record. The caller calls bid_request_release(), and decrefs @ret_json. Returns -EBADMSG for another name, and for a damaged
- * record.
+ * Read the record "xx/NAME", with xx at @first. @ret_artifact has the subpath of a source or section from the record.
+ * The caller calls bid_artifact_release(), and decrefs @ret_json. Returns -EBADMSG for another name, and for a damaged record.
  */
-int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_request *ret_request,
+int bid_record_read_named(struct bid_store *store, const char *first, const char *name, struct bid_artifact *ret_artifact,
 			  json_t **ret_json);
 
 #endif

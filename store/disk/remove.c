@@ -34,7 +34,7 @@ void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, u
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
-			bid_record_drop(store, &(struct bid_request){ .id = *disk_id, .kind = (enum bid_kind)kind });
+			bid_record_drop(store, &(struct bid_artifact){ .id = *disk_id, .kind = (enum bid_kind)kind });
 	if (last) {
 		bid_source_sections_remove(store, disk_id, BID_KIND_SOURCE);
 		bid_source_sections_remove(store, disk_id, BID_KIND_SECTION);
@@ -174,13 +174,13 @@ static const struct name *choose_heir(const struct name *names, size_t n)
 static void make_way(struct bid_store *store, const struct name *from, const struct name *to)
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = to->disk_id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = to->disk_id, .kind = (enum bid_kind)kind };
 		struct stat ours, theirs;
 
-		if (!bid_kind_is_elf(request.kind) || !stat_file(store, from, kind, &ours) ||
+		if (!bid_kind_is_elf(artifact.kind) || !stat_file(store, from, kind, &ours) ||
 		    !stat_file(store, to, kind, &theirs) || bid_same_inode(&ours, &theirs))
 			continue;
-		bid_publish_make_way(store, to->path, &request);
+		bid_publish_make_way(store, to->path, &artifact);
 	}
 }
 

@@ -15,23 +15,23 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-const char *bid_source_section_path(const struct bid_request *request, char buf[static PATH_MAX])
+const char *bid_source_section_path(const struct bid_artifact *artifact, char buf[static PATH_MAX])
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
-	bool source = request->kind == BID_KIND_SOURCE;
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
+	bool source = artifact->kind == BID_KIND_SOURCE;
 	char dir[BID_LAYOUT_MAX];
 
 	bid_layout_fanout_path(source ? BID_LAYOUT_SOURCES : BID_LAYOUT_SECTIONS, &disk_id, "", dir);
 	/* BID_SUBPATH_MAX leaves room */
-	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !request->subpath ? "" : "/", bid_subpath_text(request->subpath));
+	snprintf(buf, PATH_MAX, "%s%s%s", dir, source || !artifact->subpath ? "" : "/", bid_subpath_text(artifact->subpath));
 	return buf;
 }
 
-int bid_source_section_open(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_source_section_open(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	struct bid_file file = { .kind = request->kind };
+	struct bid_file file = { .kind = artifact->kind };
 	char path[PATH_MAX];
-	int r = bid_store_open_file(store, bid_source_section_path(request, path), false, &file);
+	int r = bid_store_open_file(store, bid_source_section_path(artifact, path), false, &file);
 
 	if (r < 0)
 		return r;
@@ -45,7 +45,7 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 	struct stat st;
 
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
-		struct bid_request all = { .id = *id, .kind = (enum bid_kind)kind };
+		struct bid_artifact all = { .id = *id, .kind = (enum bid_kind)kind };
 
 		if (bid_beneath_stat(store->root, bid_source_section_path(&all, path), &st) == 0)
 			return true;
@@ -53,12 +53,12 @@ bool bid_source_sections_any(struct bid_store *store, const struct bid_id *id)
 	return false;
 }
 
-int bid_source_section_remove(struct bid_store *store, const struct bid_request *request)
+int bid_source_section_remove(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	char path[PATH_MAX];
 	int r;
 
-	r = bid_beneath_unlink(store->root, bid_source_section_path(request, path));
+	r = bid_beneath_unlink(store->root, bid_source_section_path(artifact, path));
 	if (r == 0)
 		bid_beneath_prune_above(store->root, path);
 	return r;
@@ -66,7 +66,7 @@ int bid_source_section_remove(struct bid_store *store, const struct bid_request 
 
 /* an iteration over the sources or sections of one id and kind */
 struct source_section_walk {
-	struct bid_request all;
+	struct bid_artifact all;
 	bid_source_section_fn fn;
 	void *user;
 };
@@ -83,7 +83,7 @@ static int enter_directory(void *user, const char *path, int fd, uint64_t *depth
 static int visit_file(void *user, const struct bid_dirwalk_file *file)
 {
 	const struct source_section_walk *walk = user;
-	struct bid_request artifact = walk->all;
+	struct bid_artifact artifact = walk->all;
 	struct bid_subpath *subpath;
 	char path[PATH_MAX];
 	int r;
@@ -116,7 +116,7 @@ int bid_store_each_source_section(struct bid_store *store, const struct bid_id *
 	return bid_dirwalk_each(store->root, bid_source_section_path(&walk.all, path), &ops, &walk);
 }
 
-static int remove_one(void *user, const struct bid_request *artifact)
+static int remove_one(void *user, const struct bid_artifact *artifact)
 {
 	struct bid_store *store = user;
 
@@ -132,7 +132,7 @@ void bid_source_sections_remove(struct bid_store *store, const struct bid_id *id
 
 enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_id *id, const char *path)
 {
-	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
+	struct bid_artifact all = { .id = *id, .kind = BID_KIND_SOURCE };
 	char dir[PATH_MAX], full[2 * PATH_MAX];
 	struct stat st;
 
@@ -144,7 +144,7 @@ enum bid_entry bid_store_source_entry(struct bid_store *store, const struct bid_
 
 int bid_store_each_source_in(struct bid_store *store, const struct bid_id *id, const char *path, bid_store_entry_fn fn, void *user)
 {
-	struct bid_request all = { .id = *id, .kind = BID_KIND_SOURCE };
+	struct bid_artifact all = { .id = *id, .kind = BID_KIND_SOURCE };
 	char below[PATH_MAX], full[2 * PATH_MAX];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;

@@ -97,18 +97,18 @@ static void end_get(void *user, const struct bid_result *result)
 	pthread_mutex_unlock(&get->lock);
 }
 
-int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_request *request, struct bid_file *ret_file)
+int bid_fetcher_get(struct bid_fetcher *fetcher, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct get get = { .lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER };
 	uint64_t waiter_id;
-	int r = bid_broker_look_up(fetcher->broker, request, ret_file, NULL);
+	int r = bid_broker_look_up(fetcher->broker, artifact, ret_file, NULL);
 
 	if (r != -EINPROGRESS)
 		return r;
 	r = bid_broker_new_waiter(fetcher->broker, end_get, &get, &waiter_id);
 	if (r < 0)
 		return r;
-	bid_broker_fetch(fetcher->broker, waiter_id, request);
+	bid_broker_fetch(fetcher->broker, waiter_id, artifact);
 	pthread_mutex_lock(&get.lock);
 	while (!get.has_ended)
 		pthread_cond_wait(&get.ended, &get.lock);

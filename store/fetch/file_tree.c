@@ -46,7 +46,7 @@ struct bid_file_tree {
 /* A request. Its thread owns it. */
 struct connection {
 	struct bid_file_tree *tree; /* a reference */
-	struct bid_request request; /* kept */
+	struct bid_artifact artifact; /* kept */
 	int fd;
 };
 
@@ -76,31 +76,31 @@ static bool has_directory(int root, const char *name, const char *const *links)
 	return fd >= 0;
 }
 
-/* Format the name of @request in the layout of debuginfod's web API. Returns false if it has none. */
-static bool web_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+/* Format the name of @artifact in the layout of debuginfod's web API. Returns false if it has none. */
+static bool web_name(const struct bid_artifact *artifact, const char *hex, char *buf, size_t size)
 {
-	const char *kind = request->kind == BID_KIND_ELF ? "executable" : bid_kind_name(request->kind);
-	const char *subpath = bid_subpath_text(request->subpath);
-	int n = snprintf(buf, size, "buildid/%s/%s%s%s", hex, kind, request->kind == BID_KIND_SECTION ? "/" : "", subpath);
+	const char *kind = artifact->kind == BID_KIND_ELF ? "executable" : bid_kind_name(artifact->kind);
+	const char *subpath = bid_subpath_text(artifact->subpath);
+	int n = snprintf(buf, size, "buildid/%s/%s%s%s", hex, kind, artifact->kind == BID_KIND_SECTION ? "/" : "", subpath);
 
 	return (size_t)n < size;
 }
 
 /* The same in the debuggers' directory. */
-static bool debug_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+static bool debug_name(const struct bid_artifact *artifact, const char *hex, char *buf, size_t size)
 {
-	if (!bid_kind_is_elf(request->kind) || !hex[2])
+	if (!bid_kind_is_elf(artifact->kind) || !hex[2])
 		return false;
-	snprintf(buf, size, ".build-id/%.2s/%s%s", hex, hex + 2, request->kind == BID_KIND_DEBUGINFO ? ".debug" : "");
+	snprintf(buf, size, ".build-id/%.2s/%s%s", hex, hex + 2, artifact->kind == BID_KIND_DEBUGINFO ? ".debug" : "");
 	return true;
 }
 
 /* The same in perf's build-id cache. */
-static bool perf_name(const struct bid_request *request, const char *hex, char *buf, size_t size)
+static bool perf_name(const struct bid_artifact *artifact, const char *hex, char *buf, size_t size)
 {
-	if (!bid_kind_is_elf(request->kind) || !hex[2])
+	if (!bid_kind_is_elf(artifact->kind) || !hex[2])
 		return false;
-	snprintf(buf, size, ".build-id/%.2s/%s/%s", hex, hex + 2, bid_kind_store_name(request->kind));
+	snprintf(buf, size, ".build-id/%.2s/%s/%s", hex, hex + 2, bid_kind_store_name(artifact->kind));
 	return true;
 }
 
@@ -118,20 +118,20 @@ static int open_regular(int root, const char *const *links, struct tree_file *fi
 	return 0;
 }
 
-static int find(int root, const struct bid_request *request, const char *const *links, struct tree_file *file)
+static int find(int root, const struct bid_artifact *artifact, const char *const *links, struct tree_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = -ENOENT;
 
-	bid_id_format(&request->id, hex);
-	if (web_name(request, hex, file->name, sizeof(file->name)))
+	bid_id_format(&artifact->id, hex);
+	if (web_name(artifact, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);
-	if (r == -ENOENT && debug_name(request, hex, file->name, sizeof(file->name)))
+	if (r == -ENOENT && debug_name(artifact, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);
 	/* the object directory at the target of perf's link */
-	if (r == -EISDIR && !request->subpath)
+	if (r == -EISDIR && !artifact->subpath)
 		r = -ENOENT;
-	if (r == -ENOENT && perf_name(request, hex, file->name, sizeof(file->name)))
+	if (r == -ENOENT && perf_name(artifact, hex, file->name, sizeof(file->name)))
 		r = open_regular(root, links, file);
 	return r;
 }
@@ -177,7 +177,7 @@ enum {
  * xx are the first two digits of ID. Does not follow links out of the tree. Returns 0, -ENOENT without such a file, one of the
  * above, or another negative errno.
  */
-static int open_in_tree(const struct bid_file_tree *tree, const struct bid_request *request, struct tree_file *ret_file)
+static int open_in_tree(const struct bid_file_tree *tree, const struct bid_artifact *artifact, struct tree_file *ret_file)
 {
 	bid_auto_fd int root = open(tree->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int r;
@@ -186,7 +186,7 @@ static int open_in_tree(const struct bid_file_tree *tree, const struct bid_reque
 		return errno == ENOENT ? NO_TREE : -errno;
 	if (tree->own_device && is_on(root, tree->own_device))
 		return THIS_MOUNT;
-	r = find(root, request, tree->links, ret_file);
+	r = find(root, artifact, tree->links, ret_file);
 	if (r == 0 && tree->for_all && !bid_is_world_readable(ret_file->fd, &ret_file->st, NULL)) {
 		close(ret_file->fd);
 		return PRIVATE;
@@ -257,7 +257,7 @@ static void tree_unref(struct bid_file_tree *tree)
 static void connection_free(struct connection *connection)
 {
 	close(connection->fd);
-	bid_request_release(&connection->request);
+	bid_artifact_release(&connection->artifact);
 	tree_unref(connection->tree);
 	free(connection);
 }
@@ -267,7 +267,7 @@ static void *serve(void *argument)
 {
 	struct connection *connection = argument;
 	struct tree_file file;
-	int r = open_in_tree(connection->tree, &connection->request, &file);
+	int r = open_in_tree(connection->tree, &connection->artifact, &file);
 
 	if (r == 0) {
 		send_file(connection->fd, &file);
@@ -279,7 +279,7 @@ static void *serve(void *argument)
 	return NULL;
 }
 
-int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_request *request)
+int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_artifact *artifact)
 {
 	struct connection *connection;
 	pthread_t thread;
@@ -296,7 +296,7 @@ int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_request *
 		return -ENOMEM;
 	}
 	atomic_fetch_add(&tree->refs, 1);
-	*connection = (struct connection){ .tree = tree, .request = bid_request_keep(request), .fd = ends[1] };
+	*connection = (struct connection){ .tree = tree, .artifact = bid_artifact_keep(artifact), .fd = ends[1] };
 	r = bid_thread_start(&thread, "bid-tree", serve, connection);
 	if (r < 0) {
 		connection_free(connection);

@@ -15,10 +15,10 @@ int bid_file_tree_new(const char *path, const struct bid_fetch_config *config, s
 void bid_file_tree_free(struct bid_file_tree *tree);
 
 /*
- * Start a thread that responds to @request. It opens the tree anew, because a mount may come later; a missing tree does not prove
+ * Start a thread that responds to @artifact. It opens the tree anew, because a mount may come later; a missing tree does not prove
  * that an artifact is absent. Returns a socket, from which come a struct bid_response and the bytes of the file; or a negative
  * errno: -EBUSY if the file system holds back too many requests.
  */
-int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_request *request);
+int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_artifact *artifact);
 
 #endif

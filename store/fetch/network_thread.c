@@ -467,14 +467,14 @@ static void drain(struct bid_http_server *http)
 	pthread_mutex_unlock(&fetch->lock);
 }
 
-static int server_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+static int server_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
 			void *user)
 {
 	struct bid_http_server *http = http_of(server);
 	struct bid_transfer *transfer;
 	int r;
 
-	r = bid_transfer_new(http, request, receiver, user, &transfer);
+	r = bid_transfer_new(http, artifact, receiver, user, &transfer);
 	if (r < 0)
 		return r;
 	hand_over(http->fetch, transfer);

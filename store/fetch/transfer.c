@@ -254,7 +254,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 /* Does the server declare the source file as empty? An empty body alone may come from a cache or from a failing server. */
 static bool declares_empty(const struct bid_transfer *transfer)
 {
-	return transfer->request.kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
+	return transfer->artifact.kind == BID_KIND_SOURCE && transfer->response.debuginfod_size == 0;
 }
 
 static void classify_empty(struct bid_transfer *transfer)
@@ -274,9 +274,9 @@ static void classify_response(struct bid_transfer *transfer)
 	if (is_body && size != BID_SIZE_UNKNOWN && transfer->received != size)
 		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "cut short: %s",
 			 format_amount(transfer, received, sizeof(received)));
-	else if (is_body && open && !bid_kind_is_elf(transfer->request.kind) && ends_with_connection(transfer))
+	else if (is_body && open && !bid_kind_is_elf(transfer->artifact.kind) && ends_with_connection(transfer))
 		classify_open_end(transfer);
-	else if (is_body && transfer->received == 0 && bid_kind_has_subpath(transfer->request.kind) && !declares_empty(transfer))
+	else if (is_body && transfer->received == 0 && bid_kind_has_subpath(transfer->artifact.kind) && !declares_empty(transfer))
 		classify_empty(transfer);
 	else
 		classify_status(transfer);
@@ -284,7 +284,7 @@ static void classify_response(struct bid_transfer *transfer)
 	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
 		transfer->result.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */
-	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->request.kind))
+	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->artifact.kind))
 		transfer->result.health = BID_HEALTH_NONE;
 }
 
@@ -451,7 +451,7 @@ static bool is_for_page(const struct bid_transfer *transfer)
 {
 	const char *dot = strrchr(transfer->url, '.');
 
-	return transfer->request.kind == BID_KIND_SOURCE && dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
+	return transfer->artifact.kind == BID_KIND_SOURCE && dot && (strcasecmp(dot, ".html") == 0 || strcasecmp(dot, ".htm") == 0);
 }
 
 /*
@@ -462,13 +462,13 @@ static bool refuses_text(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 
-	if (!bid_kind_has_subpath(transfer->request.kind))
+	if (!bid_kind_has_subpath(transfer->artifact.kind))
 		return false;
 	if (response->is_page && !is_for_page(transfer))
 		classify(transfer, BID_OUTCOME_REJECTED, false, "a web page");
 	else if (bid_response_size(response) == 0 && !declares_empty(transfer))
 		classify_empty(transfer);
-	else if (transfer->request.kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
+	else if (transfer->artifact.kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
 		classify(transfer, BID_OUTCOME_REJECTED, false, "announced as %" PRIu64 " bytes, and as %" PRIu64,
 			 response->content_length, response->debuginfod_size);
 	return transfer->result.outcome != BID_OUTCOME_NONE;
@@ -495,7 +495,7 @@ static int begin_body(struct bid_transfer *transfer)
 	int r = 0;
 
 	/* see refuses_text(); the section's end is marked in another way */
-	if (transfer->request.kind == BID_KIND_SECTION && !ends_with_connection(transfer))
+	if (transfer->artifact.kind == BID_KIND_SECTION && !ends_with_connection(transfer))
 		transfer->response.debuginfod_size = BID_SIZE_UNKNOWN;
 	bid_http_server_note_response(transfer->server, transfer, now);
 	if (transfer->response.is_redirect) {
@@ -756,7 +756,7 @@ void bid_transfer_plan_resume(struct bid_transfer *transfer)
 /* Let a thread of the tree respond. */
 static void request_file(struct bid_transfer *transfer)
 {
-	int r = bid_file_tree_connect(transfer->server->tree, &transfer->request);
+	int r = bid_file_tree_connect(transfer->server->tree, &transfer->artifact);
 
 	if (r >= 0) {
 		transfer->fd = r;
@@ -835,7 +835,7 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer)
 	return seconds <= 0 ? 0 : seconds < RETRY_AFTER_SANE_S ? seconds : RETRY_AFTER_SANE_S;
 }
 
-int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+int bid_transfer_new(struct bid_http_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
 		     void *user, struct bid_transfer **ret_transfer)
 {
 	struct bid_transfer *transfer;
@@ -847,10 +847,10 @@ int bid_transfer_new(struct bid_http_server *server, const struct bid_request *r
 	transfer->server = server;
 	transfer->receiver = *receiver;
 	transfer->user = user;
-	transfer->request = bid_request_keep(request);
+	transfer->artifact = bid_artifact_keep(artifact);
 	transfer->fd = -1;
 	bid_response_init(&transfer->response, 0);
-	r = bid_url_for_request(server->url, request, &transfer->url);
+	r = bid_url_for_request(server->url, artifact, &transfer->url);
 	if (r < 0) {
 		bid_transfer_free(transfer);
 		return r;
@@ -865,6 +865,6 @@ void bid_transfer_free(struct bid_transfer *transfer)
 	curl_easy_cleanup(transfer->easy);
 	curl_slist_free_all(transfer->headers);
 	free(transfer->url);
-	bid_request_release(&transfer->request);
+	bid_artifact_release(&transfer->artifact);
 	free(transfer);
 }

@@ -72,7 +72,7 @@ struct bid_transfer {
 	struct bid_http_server *server;
 	struct bid_receiver receiver;
 	void *user;
-	struct bid_request request; /* kept */
+	struct bid_artifact artifact; /* kept */
 	char *url;
 
 	CURL *easy; /* NULL before the first request */
@@ -102,7 +102,7 @@ struct bid_transfer {
 /* Make the handle whose copies the transfers use. @ret_template is set even after a failure. Returns 0 or -ENOMEM. */
 int bid_transfer_make_template(const struct bid_fetch_config *config, CURL **ret_template);
 
-int bid_transfer_new(struct bid_http_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+int bid_transfer_new(struct bid_http_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
 		     void *user, struct bid_transfer **ret_transfer);
 void bid_transfer_free(struct bid_transfer *transfer);
 

@@ -205,23 +205,23 @@ static const char *const web_names[BID_KIND_END] = {
 	[BID_KIND_SECTION] = "section",
 };
 
-int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url)
+int bid_url_for_request(const char *base, const struct bid_artifact *artifact, char **ret_url)
 {
 	char hex[BID_ID_HEX_MAX];
 	bid_auto_free char *subpath = NULL;
 	char *url;
 
-	if ((unsigned)request->kind >= BID_KIND_END || !web_names[request->kind])
+	if ((unsigned)artifact->kind >= BID_KIND_END || !web_names[artifact->kind])
 		return -EOPNOTSUPP;
-	if (bid_kind_has_subpath(request->kind) != (request->subpath != NULL))
+	if (bid_kind_has_subpath(artifact->kind) != (artifact->subpath != NULL))
 		return -EINVAL;
 	/* see debuginfod(8) */
-	subpath = encode_text(bid_subpath_text(request->subpath), is_plain);
+	subpath = encode_text(bid_subpath_text(artifact->subpath), is_plain);
 	if (!subpath)
 		return -ENOMEM;
 	/* the path of a source begins with its slash */
-	if (asprintf(&url, "%s/buildid/%s/%s%s%s", base, bid_id_format(&request->id, hex), web_names[request->kind],
-		     request->kind == BID_KIND_SECTION ? "/" : "", subpath) < 0)
+	if (asprintf(&url, "%s/buildid/%s/%s%s%s", base, bid_id_format(&artifact->id, hex), web_names[artifact->kind],
+		     artifact->kind == BID_KIND_SECTION ? "/" : "", subpath) < 0)
 		return -ENOMEM;
 	*ret_url = url;
 	return 0;

@@ -33,10 +33,10 @@ bool bid_url_is_tree(const char *url);
 int bid_url_tree_path(const char *url, char **ret_path);
 
 /*
- * Make the URL of @request at the server @base (debuginfod(8), "WEBAPI"); the caller frees it. Returns 0, -EOPNOTSUPP for a kind
+ * Make the URL of @artifact at the server @base (debuginfod(8), "WEBAPI"); the caller frees it. Returns 0, -EOPNOTSUPP for a kind
  * outside debuginfod's, or -EINVAL for a missing or unexpected subpath.
  */
-int bid_url_for_request(const char *base, const struct bid_request *request, char **ret_url);
+int bid_url_for_request(const char *base, const struct bid_artifact *artifact, char **ret_url);
 
 /* Have two URLs the same scheme, host and port? */
 bool bid_url_same_server(const char *one, const char *other);

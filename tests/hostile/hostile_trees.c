@@ -110,19 +110,19 @@ static void nothing_outside(const struct hostile_trial *trial, const char *step)
 		fail(trial, "%s: outside of the store: '%s', event %#x", step, event->len ? event->name : ".", event->mask);
 }
 
-static void check_file(const struct hostile_trial *trial, const struct bid_request *request, const struct bid_file *file)
+static void check_file(const struct hostile_trial *trial, const struct bid_artifact *artifact, const struct bid_file *file)
 {
 	struct bid_id carried;
 	struct stat st;
 
 	if (fstat(file->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		fail(trial, "served what is no file");
-	if (bid_kind_is_elf(request->kind) &&
-	    (bid_elf_build_id(file->fd, &carried) != 0 || !bid_id_answers(&carried, &request->id)))
+	if (bid_kind_is_elf(artifact->kind) &&
+	    (bid_elf_build_id(file->fd, &carried) != 0 || !bid_id_answers(&carried, &artifact->id)))
 		fail(trial, "served what does not carry the id");
 }
 
-static int check_artifact(void *user, const struct bid_request *artifact)
+static int check_artifact(void *user, const struct bid_artifact *artifact)
 {
 	struct hostile_trial *trial = user;
 	struct bid_file file = BID_FILE_NONE;
@@ -149,12 +149,12 @@ static int check_id(void *user, const struct bid_id *id)
 	if (!bid_store_writable(trial->store) && build_stat.kinds != (unsigned)bid_store_kinds(trial->store, id))
 		fail(trial, "a build stat with other kinds");
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = *id, .kind = (enum bid_kind)kind };
+		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
 
-		if (bid_store_find(trial->store, &request, &file) == 0) {
-			check_file(trial, &request, &file);
-			trial->served += request.kind == BID_KIND_ELF;
+		if (bid_store_find(trial->store, &artifact, &file) == 0) {
+			check_file(trial, &artifact, &file);
+			trial->served += artifact.kind == BID_KIND_ELF;
 		}
 		bid_file_release(&file);
 	}
@@ -260,16 +260,16 @@ static void mend(struct hostile_trial *trial, const char *store)
 	struct bid_evict_config evict = { .limits.cache_size = 1 };
 	struct bid_evict_stats evicted;
 	struct bid_negative *negative;
-	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 
 	if (bid_store_open(store, BID_STORE_WRITE, &trial->store) < 0)
 		return;
 	nothing_outside(trial, "opening for writing");
 	look(trial);
 	nothing_outside(trial, "looking as a writer");
-	bid_id_parse_str("00112233445566778899aabbccddeeff00112233", &request.id);
+	bid_id_parse_str("00112233445566778899aabbccddeeff00112233", &artifact.id);
 	if (bid_negative_new(trial->store, &negative) == 0) {
-		bid_negative_add(negative, &request, "server", BID_OUTCOME_ABSENT);
+		bid_negative_add(negative, &artifact, "server", BID_OUTCOME_ABSENT);
 		bid_negative_free(negative);
 	}
 	bid_store_evict(trial->store, &evict, &evicted);

@@ -16,13 +16,13 @@ enum state { ABSENT, TORN, WHOLE };
 
 static enum state state_of(const struct power_trial *trial, struct bid_store *store, uint32_t number)
 {
-	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	size_t len, stored_len = 0;
-	bid_auto_free char *data = object_make(trial, number, &request.id, &len), *stored = NULL;
+	bid_auto_free char *data = object_make(trial, number, &artifact.id, &len), *stored = NULL;
 	enum state state = TORN;
 
-	if (bid_store_find(store, &request, &file) < 0)
+	if (bid_store_find(store, &artifact, &file) < 0)
 		return ABSENT;
 	if (bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 && stored_len == len && memcmp(stored, data, len) == 0)
 		state = WHOLE;

@@ -212,12 +212,12 @@ static int scan(struct power_worker *worker, bool near, unsigned n)
 static int fetch(struct power_worker *worker, struct bid_id *ret_id)
 {
 	struct bid_origin origin = { .how = "fetched", .server = "memory" };
-	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_txn *txn = NULL;
 	size_t len;
-	bid_auto_free char *data = object_make(worker->trial, worker->number++, &request.id, &len);
-	int r = bid_txn_begin(worker->store, &request, &txn);
+	bid_auto_free char *data = object_make(worker->trial, worker->number++, &artifact.id, &len);
+	int r = bid_txn_begin(worker->store, &artifact, &txn);
 
 	for (size_t at = 0; r == 0 && at < len; at += 16384)
 		r = bid_txn_write(txn, data + at, len - at < 16384 ? len - at : 16384);
@@ -225,7 +225,7 @@ static int fetch(struct power_worker *worker, struct bid_id *ret_id)
 		r = bid_txn_commit(txn, &origin, &file);
 	bid_file_release(&file);
 	bid_txn_free(txn);
-	*ret_id = request.id;
+	*ret_id = artifact.id;
 	return r;
 }
 
@@ -233,19 +233,19 @@ static int fetch(struct power_worker *worker, struct bid_id *ret_id)
 static int publish_staged(struct power_worker *worker)
 {
 	struct acknowledgement acknowledgement = { .number = worker->number++, .unsynced = true };
-	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 	char hex[BID_ID_HEX_MAX], path[PATH_MAX];
 	struct bid_txn *txn;
 	size_t len;
-	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &request.id, &len);
+	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &artifact.id, &len);
 	int r = bid_txn_begin_write(worker->store, &txn);
 
 	if (r < 0)
 		return r;
-	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&request.id, hex));
+	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&artifact.id, hex));
 	r = bid_txn_write_at(txn, data, len, 0);
 	if (r == 0)
-		r = bid_txn_commit_as(txn, &request, path);
+		r = bid_txn_commit_as(txn, &artifact, path);
 	bid_txn_free(txn);
 	return r < 0 ? r : write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
 }

@@ -148,15 +148,15 @@ struct bid_server *fixture_memory(struct fixture *fixture, const char *name)
 	return server;
 }
 
-struct bid_request request_of(uint8_t byte, enum bid_kind kind)
+struct bid_artifact request_of(uint8_t byte, enum bid_kind kind)
 {
-	struct bid_request request = { .kind = kind, .id.len = 20 };
+	struct bid_artifact artifact = { .kind = kind, .id.len = 20 };
 
-	memset(request.id.bytes, byte, request.id.len);
-	return request;
+	memset(artifact.id.bytes, byte, artifact.id.len);
+	return artifact;
 }
 
-struct bid_request elf_of(uint8_t byte)
+struct bid_artifact elf_of(uint8_t byte)
 {
 	return request_of(byte, BID_KIND_ELF);
 }
@@ -169,9 +169,9 @@ const void *elf_bytes(uint8_t byte, size_t *ret_len)
 
 void put_elf(struct bid_server *server, uint8_t requested, uint8_t carried)
 {
-	struct bid_request request = elf_of(requested);
+	struct bid_artifact artifact = elf_of(requested);
 
-	assert_int_equal(memory_server_put(server, &request, elfs[carried].data, elfs[carried].len), 0);
+	assert_int_equal(memory_server_put(server, &artifact, elfs[carried].data, elfs[carried].len), 0);
 }
 
 int64_t now_ms(void)
@@ -259,28 +259,28 @@ int call_wait(struct call *call)
 	return error;
 }
 
-struct call *call_for(struct fixture *fixture, const struct bid_request *request)
+struct call *call_for(struct fixture *fixture, const struct bid_artifact *artifact)
 {
 	struct call *call = call_begin(fixture);
 
-	bid_broker_fetch(fixture->broker, call->waiter_id, request);
+	bid_broker_fetch(fixture->broker, call->waiter_id, artifact);
 	return call;
 }
 
-int fetch(struct fixture *fixture, const struct bid_request *request, struct call **ret_call)
+int fetch(struct fixture *fixture, const struct bid_artifact *artifact, struct call **ret_call)
 {
-	struct call *call = call_for(fixture, request);
+	struct call *call = call_for(fixture, artifact);
 
 	if (ret_call)
 		*ret_call = call;
 	return call_wait(call);
 }
 
-int find(struct fixture *fixture, const struct bid_request *request, unsigned *ret_ttl)
+int find(struct fixture *fixture, const struct bid_artifact *artifact, unsigned *ret_ttl)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_broker_look_up(fixture->broker, request, &file, ret_ttl);
+	return bid_broker_look_up(fixture->broker, artifact, &file, ret_ttl);
 }
 
 void assert_content(int fd, uint8_t byte)
@@ -306,14 +306,14 @@ static void *caller_main(void *user)
 {
 	struct caller *caller = user;
 
-	bid_broker_fetch(caller->fixture->broker, caller->call->waiter_id, &caller->request);
+	bid_broker_fetch(caller->fixture->broker, caller->call->waiter_id, &caller->artifact);
 	return NULL;
 }
 
 void caller_start(struct caller *caller, struct fixture *fixture, uint8_t byte)
 {
 	caller->fixture = fixture;
-	caller->request = elf_of(byte);
+	caller->artifact = elf_of(byte);
 	caller->call = call_begin(fixture);
 	assert_int_equal(pthread_create(&caller->thread, NULL, caller_main, caller), 0);
 }

@@ -62,8 +62,8 @@ void fixture_hedge_ms(struct fixture *fixture, unsigned hedge_ms);
 struct bid_server *fixture_memory(struct fixture *fixture, const char *name);
 
 /* Make a request with the id of 20 bytes @byte. */
-struct bid_request request_of(uint8_t byte, enum bid_kind kind);
-struct bid_request elf_of(uint8_t byte);
+struct bid_artifact request_of(uint8_t byte, enum bid_kind kind);
+struct bid_artifact elf_of(uint8_t byte);
 
 /* Return the compiled file with the id of elf_of(@byte), 0xa or 0xb. */
 const void *elf_bytes(uint8_t byte, size_t *ret_len);
@@ -104,14 +104,14 @@ bool call_over(struct call *call);
 /* Wait for the answer, and return its error. Fails the test after PATIENCE_MS. */
 int call_wait(struct call *call);
 
-/* Make a waiter, and submit @request with it. */
-struct call *call_for(struct fixture *fixture, const struct bid_request *request);
+/* Make a waiter, and submit @artifact with it. */
+struct call *call_for(struct fixture *fixture, const struct bid_artifact *artifact);
 
-/* Submit @request, and wait. Returns the error; @ret_call (may be NULL) receives the call. */
-int fetch(struct fixture *fixture, const struct bid_request *request, struct call **ret_call);
+/* Submit @artifact, and wait. Returns the error; @ret_call (may be NULL) receives the call. */
+int fetch(struct fixture *fixture, const struct bid_artifact *artifact, struct call **ret_call);
 
-/* Look up @request in the store and the negative cache, without a request to a server. */
-int find(struct fixture *fixture, const struct bid_request *request, unsigned *ret_ttl);
+/* Look up @artifact in the store and the negative cache, without a request to a server. */
+int find(struct fixture *fixture, const struct bid_artifact *artifact, unsigned *ret_ttl);
 
 /* Is the file open at @fd the one with the id of elf_of(@byte)? */
 void assert_content(int fd, uint8_t byte);
@@ -121,7 +121,7 @@ struct bid_broker_stats stats_of(struct fixture *fixture);
 /* A caller in its own thread, which requests elf_of() of a byte. */
 struct caller {
 	struct fixture *fixture;
-	struct bid_request request;
+	struct bid_artifact artifact;
 	struct call *call;
 	pthread_t thread;
 };

@@ -44,7 +44,7 @@ static int connect_to(uint16_t port)
 const char *control(const char *method, const char *format, ...)
 {
 	static char answer[8192];
-	char path[512], request[1024];
+	char path[512], artifact[1024];
 	size_t len = 0;
 	va_list arguments;
 	bid_auto_fd int fd = connect_to(world.port);
@@ -54,8 +54,8 @@ const char *control(const char *method, const char *format, ...)
 	vsnprintf(path, sizeof(path), format, arguments);
 	va_end(arguments);
 	assert_true(fd >= 0);
-	snprintf(request, sizeof(request), "%s /control%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", method, path);
-	assert_int_equal(write(fd, request, strlen(request)), strlen(request));
+	snprintf(artifact, sizeof(artifact), "%s /control%s HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", method, path);
+	assert_int_equal(write(fd, artifact, strlen(artifact)), strlen(artifact));
 	while (len < sizeof(answer) - 1) {
 		ssize_t n = read(fd, answer + len, sizeof(answer) - 1 - len);
 
@@ -221,11 +221,11 @@ void await_requests(unsigned count)
 
 void start(struct bid_server *server, const char *id, enum bid_kind kind, struct capture *capture)
 {
-	struct bid_request request = { .kind = kind };
+	struct bid_artifact artifact = { .kind = kind };
 
-	assert_int_equal(bid_id_parse_str(id, &request.id), 0);
+	assert_int_equal(bid_id_parse_str(id, &artifact.id), 0);
 	capture->server = server;
-	assert_int_equal(server->ops->start(server, &request, &receiver, capture), 0);
+	assert_int_equal(server->ops->start(server, &artifact, &receiver, capture), 0);
 }
 
 void ask(struct bid_server *server, const char *id, struct capture *capture)

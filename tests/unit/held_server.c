@@ -144,7 +144,8 @@ static void *held_work(void *user)
 	return NULL;
 }
 
-static int held_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver, void *user)
+static int held_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+		      void *user)
 {
 	struct held_server *held = held_of(server);
 	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;

@@ -13,9 +13,9 @@
 /* Bodies come in pieces of libcurl's default size. */
 #define PIECE (16 * 1024)
 
-struct artifact {
-	struct bid_request request;
-	struct artifact *next;
+struct stored_artifact {
+	struct bid_artifact artifact;
+	struct stored_artifact *next;
 	size_t len;
 	uint8_t data[];
 };
@@ -28,7 +28,7 @@ struct memory {
 	pthread_mutex_t lock; /* guards everything below; not held while a receiver is called */
 	pthread_cond_t ended;
 	unsigned running; /* transfers, each with its thread */
-	struct artifact *artifacts; /* the last one put comes first. free none early: a transfer may be reading one */
+	struct stored_artifact *stored_artifacts; /* the last one put comes first. free none early: a transfer may be reading one */
 	enum bid_outcome otherwise;
 };
 
@@ -37,32 +37,33 @@ static struct memory *memory_of(const struct bid_server *server)
 	return (struct memory *)server;
 }
 
-static const struct artifact *find(struct memory *memory, const struct bid_request *request, enum bid_outcome *ret_otherwise)
+static const struct stored_artifact *find(struct memory *memory, const struct bid_artifact *artifact,
+					  enum bid_outcome *ret_otherwise)
 {
-	const struct artifact *artifact;
+	const struct stored_artifact *stored;
 
 	pthread_mutex_lock(&memory->lock);
-	for (artifact = memory->artifacts; artifact; artifact = artifact->next)
-		if (bid_request_equal(&artifact->request, request))
+	for (stored = memory->stored_artifacts; stored; stored = stored->next)
+		if (bid_artifact_equal(&stored->artifact, artifact))
 			break;
 	*ret_otherwise = memory->otherwise;
 	pthread_mutex_unlock(&memory->lock);
-	return artifact;
+	return stored;
 }
 
 /* Returns 0, or the error of @receiver. */
-static int deliver(const struct artifact *artifact, const struct bid_receiver *receiver, void *user)
+static int deliver(const struct stored_artifact *stored, const struct bid_receiver *receiver, void *user)
 {
-	int r = receiver->header(user, artifact->len);
+	int r = receiver->header(user, stored->len);
 
-	for (size_t at = 0; r == 0 && at < artifact->len; at += PIECE)
-		r = receiver->body(user, artifact->data + at, artifact->len - at < PIECE ? artifact->len - at : PIECE);
+	for (size_t at = 0; r == 0 && at < stored->len; at += PIECE)
+		r = receiver->body(user, stored->data + at, stored->len - at < PIECE ? stored->len - at : PIECE);
 	return r;
 }
 
 struct transfer {
 	struct memory *memory;
-	struct bid_request request;
+	struct bid_artifact artifact;
 	const struct bid_receiver *receiver;
 	void *user;
 };
@@ -72,18 +73,18 @@ static void *run_transfer(void *argument)
 	struct transfer *transfer = argument;
 	struct memory *memory = transfer->memory;
 	struct bid_server_response answer = { .url = memory->name };
-	const struct artifact *artifact = find(memory, &transfer->request, &answer.outcome);
+	const struct stored_artifact *stored = find(memory, &transfer->artifact, &answer.outcome);
 
 	if (transfer->receiver->sent)
 		transfer->receiver->sent(transfer->user);
-	if (artifact) {
-		int r = deliver(artifact, transfer->receiver, transfer->user);
+	if (stored) {
+		int r = deliver(stored, transfer->receiver, transfer->user);
 
 		answer.outcome = r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 	}
 	answer.text = bid_outcome_name(answer.outcome);
 	transfer->receiver->done(transfer->user, &answer);
-	bid_request_release(&transfer->request);
+	bid_artifact_release(&transfer->artifact);
 	free(transfer);
 	pthread_mutex_lock(&memory->lock);
 	memory->running--;
@@ -92,7 +93,7 @@ static void *run_transfer(void *argument)
 	return NULL;
 }
 
-static int memory_start(struct bid_server *server, const struct bid_request *request, const struct bid_receiver *receiver,
+static int memory_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
 			void *user)
 {
 	struct transfer *transfer = malloc(sizeof(*transfer));
@@ -101,7 +102,7 @@ static int memory_start(struct bid_server *server, const struct bid_request *req
 
 	if (!transfer)
 		return -ENOMEM;
-	*transfer = (struct transfer){ memory, bid_request_keep(request), receiver, user };
+	*transfer = (struct transfer){ memory, bid_artifact_keep(artifact), receiver, user };
 	atomic_fetch_add(&memory->requests, 1);
 	pthread_mutex_lock(&memory->lock);
 	memory->running++;
@@ -125,12 +126,12 @@ static void memory_free(struct bid_server *server)
 	while (memory->running > 0)
 		pthread_cond_wait(&memory->ended, &memory->lock);
 	pthread_mutex_unlock(&memory->lock);
-	while (memory->artifacts) {
-		struct artifact *artifact = memory->artifacts;
+	while (memory->stored_artifacts) {
+		struct stored_artifact *stored = memory->stored_artifacts;
 
-		memory->artifacts = artifact->next;
-		bid_request_release(&artifact->request);
-		free(artifact);
+		memory->stored_artifacts = stored->next;
+		bid_artifact_release(&stored->artifact);
+		free(stored);
 	}
 	pthread_cond_destroy(&memory->ended);
 	pthread_mutex_destroy(&memory->lock);
@@ -173,21 +174,21 @@ int memory_server_new(const char *name, struct bid_server **ret_server)
 	return 0;
 }
 
-int memory_server_put(struct bid_server *server, const struct bid_request *request, const void *data, size_t len)
+int memory_server_put(struct bid_server *server, const struct bid_artifact *artifact, const void *data, size_t len)
 {
 	struct memory *memory = memory_of(server);
-	struct artifact *artifact = malloc(sizeof(*artifact) + len);
+	struct stored_artifact *stored = malloc(sizeof(*stored) + len);
 
-	if (!artifact)
+	if (!stored)
 		return -ENOMEM;
-	artifact->request = bid_request_keep(request);
-	artifact->len = len;
+	stored->artifact = bid_artifact_keep(artifact);
+	stored->len = len;
 	if (len > 0)
-		memcpy(artifact->data, data, len);
+		memcpy(stored->data, data, len);
 
 	pthread_mutex_lock(&memory->lock);
-	artifact->next = memory->artifacts;
-	memory->artifacts = artifact;
+	stored->next = memory->stored_artifacts;
+	memory->stored_artifacts = stored;
 	pthread_mutex_unlock(&memory->lock);
 	return 0;
 }

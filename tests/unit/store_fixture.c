@@ -100,16 +100,16 @@ struct bid_id id_of(const char *hex)
 	return id;
 }
 
-struct bid_request request_for(const char *hex, enum bid_kind kind)
+struct bid_artifact request_for(const char *hex, enum bid_kind kind)
 {
-	return (struct bid_request){ .id = id_of(hex), .kind = kind };
+	return (struct bid_artifact){ .id = id_of(hex), .kind = kind };
 }
 
 int find(const struct store_fixture *fixture, const char *hex, enum bid_kind kind)
 {
-	struct bid_request request = request_for(hex, kind);
+	struct bid_artifact artifact = request_for(hex, kind);
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(fixture->store, &request, &file);
+	int r = bid_store_find(fixture->store, &artifact, &file);
 
 	bid_file_release(&file);
 	return r;
@@ -137,7 +137,7 @@ void nothing_is_wrong(const struct store_fixture *fixture)
 			fail_msg("found: %s", bid_finding_name((enum bid_finding_kind)kind));
 }
 
-int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name, bool accept)
+int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_artifact artifact, const char *name, bool accept)
 {
 	struct bid_file file = BID_FILE_NONE;
 	char path[96], buffer[65536];
@@ -148,9 +148,9 @@ int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_requ
 	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	if (accept)
-		bid_store_forget_digest(fixture->store, &request);
+		bid_store_forget_digest(fixture->store, &artifact);
 	while ((n = read(fd, buffer, sizeof(buffer))) > 0)
 		assert_int_equal(bid_txn_write(txn, buffer, (size_t)n), 0);
 	close(fd);
@@ -160,7 +160,7 @@ int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_requ
 	return r;
 }
 
-void store_fixture_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name)
+void store_fixture_fetch(const struct store_fixture *fixture, struct bid_artifact artifact, const char *name)
 {
-	assert_int_equal(store_fixture_try_fetch(fixture, request, name, false), 0);
+	assert_int_equal(store_fixture_try_fetch(fixture, artifact, name, false), 0);
 }

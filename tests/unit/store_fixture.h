@@ -40,7 +40,7 @@ void run(const struct store_fixture *fixture, const char *format, ...) __attribu
 void perf_adds(const struct store_fixture *fixture, const char *name, const char *path, const char *id, const char *artifact);
 
 struct bid_id id_of(const char *hex);
-struct bid_request request_for(const char *hex, enum bid_kind kind);
+struct bid_artifact request_for(const char *hex, enum bid_kind kind);
 
 /* Call bid_store_find(), and close the file. */
 int find(const struct store_fixture *fixture, const char *hex, enum bid_kind kind);
@@ -52,12 +52,12 @@ bool has_path(const struct store_fixture *fixture, const char *path);
 void nothing_is_wrong(const struct store_fixture *fixture);
 
 /*
- * Download @request into the fixture's store, with the bytes of the file @name in its directory. With @accept they may differ from
+ * Download @artifact into the fixture's store, with the bytes of the file @name in its directory. With @accept they may differ from
  * the first download. Returns the result of bid_txn_commit().
  */
-int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name, bool accept);
+int store_fixture_try_fetch(const struct store_fixture *fixture, struct bid_artifact artifact, const char *name, bool accept);
 
 /* As store_fixture_try_fetch(), and check for success. */
-void store_fixture_fetch(const struct store_fixture *fixture, struct bid_request request, const char *name);
+void store_fixture_fetch(const struct store_fixture *fixture, struct bid_artifact artifact, const char *name);
 
 #endif

@@ -66,7 +66,7 @@ static void test_vanished_copy_is_made_again(void **state)
 static void test_vanished_staged_file_is_made_again(void **state)
 {
 	const struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_txn *txn;
 	char path[96];
 
@@ -74,7 +74,7 @@ static void test_vanished_staged_file_is_made_again(void **state)
 	snprintf(path, sizeof(path), "%s/a", fixture->directory);
 	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
 	begin(fixture, 2);
-	assert_int_equal(bid_txn_commit_as(txn, &request, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_txn_commit_as(txn, &artifact, "usr/bin/a/" ID_A), 0);
 	is_stored(fixture);
 	bid_txn_free(txn);
 }

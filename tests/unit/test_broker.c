@@ -13,7 +13,7 @@
 static void test_downloaded_file_is_a_cache_hit(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server_stats of_server;
 	struct bid_server *server;
 	struct call *call, *again;
@@ -21,15 +21,15 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FOUND);
 	assert_string_equal(call->servers[0], "memory");
 
-	assert_int_equal(find(fixture, &request, NULL), 0);
-	again = call_for(fixture, &request);
+	assert_int_equal(find(fixture, &artifact, NULL), 0);
+	again = call_for(fixture, &artifact);
 	assert_true(call_over(again));
 	assert_content(again->fd, 0xa);
 	assert_int_equal(again->n_reports, 0);
@@ -50,7 +50,7 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	struct bid_txn *txn;
 	const void *bytes;
@@ -60,15 +60,15 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
 
 	bytes = elf_bytes(0xa, &len);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, bytes, len), 0);
 	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
 	bid_txn_free(txn);
 
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, 0);
 	assert_content(call->fd, 0xa);
@@ -78,7 +78,7 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 static void test_servers_get_requests_in_order(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server[3];
 	struct call *call;
 
@@ -88,7 +88,7 @@ static void test_servers_get_requests_in_order(void **state)
 	server[2] = fixture_memory(fixture, "third");
 	put_elf(server[1], 0xa, 0xa);
 	put_elf(server[2], 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->n_reports, 2);
 	assert_string_equal(call->servers[0], "first");
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
@@ -100,7 +100,7 @@ static void test_servers_get_requests_in_order(void **state)
 static void test_wrong_build_goes_to_the_next_server(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *wrong, *right;
 	struct call *call;
 
@@ -109,7 +109,7 @@ static void test_wrong_build_goes_to_the_next_server(void **state)
 	right = fixture_memory(fixture, "right");
 	put_elf(wrong, 0xa, 0xb);
 	put_elf(right, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "0b0b0b"));
@@ -121,16 +121,16 @@ static void test_wrong_build_goes_to_the_next_server(void **state)
 static void test_only_wrong_builds_end_as_rejected(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *wrong;
 
 	fixture_broker(fixture, &patient);
 	wrong = fixture_memory(fixture, "wrong");
 	fixture_memory(fixture, "empty");
 	put_elf(wrong, 0xa, 0xb);
-	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 	/* the server that lacks it has a negative cache entry; the artifact is unknown */
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
 }
 
@@ -138,7 +138,7 @@ static void test_only_wrong_builds_end_as_rejected(void **state)
 static void test_truncated_is_rejected(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *cut, *whole;
 	struct call *call;
 	size_t len;
@@ -147,9 +147,9 @@ static void test_truncated_is_rejected(void **state)
 	fixture_broker(fixture, &patient);
 	cut = fixture_memory(fixture, "cut");
 	whole = fixture_memory(fixture, "whole");
-	assert_int_equal(memory_server_put(cut, &request, data, len - 1000), 0);
+	assert_int_equal(memory_server_put(cut, &artifact, data, len - 1000), 0);
 	put_elf(whole, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_content(call->fd, 0xa);
 }
@@ -158,7 +158,7 @@ static void test_truncated_is_rejected(void **state)
 static void test_html_is_rejected_early(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	bid_auto_free char *html = malloc(1 << 20);
 	struct held_server *portal;
 	struct bid_server *right;
@@ -173,7 +173,7 @@ static void test_html_is_rejected_early(void **state)
 	put_elf(right, 0xa, 0xa);
 	portal->body = html;
 	portal->body_len = 1 << 20;
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "not an ELF file"));
@@ -184,13 +184,13 @@ static void test_html_is_rejected_early(void **state)
 static void test_wrong_build_is_rejected_early(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xb);
-	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 	assert_int_equal(held->ended, BID_OUTCOME_REJECTED);
 	assert_in_range(held->accepted, 0, 64 * 1024);
 }
@@ -199,7 +199,7 @@ static void test_wrong_build_is_rejected_early(void **state)
 static void test_second_server_starts_an_empty_body(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), other = elf_of(0xb);
 	struct held_server *headless, *empty;
 	struct bid_server *cut;
 	size_t len;
@@ -210,11 +210,11 @@ static void test_second_server_starts_an_empty_body(void **state)
 	cut = fixture_memory(fixture, "cut");
 	empty = fixture_held(fixture, "empty");
 	headless = fixture_held(fixture, "headless");
-	assert_int_equal(memory_server_put(cut, &request, data, len - 1), 0);
+	assert_int_equal(memory_server_put(cut, &artifact, data, len - 1), 0);
 	empty->outcome = BID_OUTCOME_FOUND;
 	held_elf(headless, 0xa);
 	headless->no_header = true;
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_REJECTED);
@@ -230,7 +230,7 @@ static void test_second_server_starts_an_empty_body(void **state)
 static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *large, *other;
 
 	fixture_broker(fixture, &patient);
@@ -238,19 +238,19 @@ static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 	other = fixture_memory(fixture, "other");
 	memory_server_set_default(large, BID_OUTCOME_TOO_LARGE);
 	memory_server_set_default(other, BID_OUTCOME_UNAVAILABLE);
-	assert_int_equal(fetch(fixture, &request, NULL), -EFBIG);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EFBIG);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 
 	put_elf(other, 0xa, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 static void test_too_large_is_refused_and_cached(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
+	struct bid_artifact told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
 	struct held_server *held;
 	struct bid_server *memory;
 	struct call *call;
@@ -294,7 +294,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 static void test_kind_of_no_server_is_absent(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
+	struct bid_artifact kallsyms = request_of(0xa, BID_KIND_KALLSYMS), elf = elf_of(0xa), nothing = { .kind = BID_KIND_ELF };
 	struct bid_server *server;
 	unsigned ttl = 7;
 
@@ -318,7 +318,7 @@ static void test_kind_of_no_server_is_absent(void **state)
 static void test_read_only_store_downloads_nothing(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 
 	bid_store_free(fixture->store);
@@ -326,8 +326,8 @@ static void test_read_only_store_downloads_nothing(void **state)
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(find(fixture, &artifact, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	assert_int_equal(memory_server_requests(server), 0);
 }
 

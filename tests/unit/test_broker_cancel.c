@@ -13,7 +13,7 @@ static const struct bid_broker_config windowed = { .wait_ms = 2 * PATIENCE_MS };
 static void test_cancel_before_use(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 
@@ -23,7 +23,7 @@ static void test_cancel_before_use(void **state)
 	call = call_begin(fixture);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_false(call_over(call));
-	bid_broker_fetch(fixture->broker, call->waiter_id, &request);
+	bid_broker_fetch(fixture->broker, call->waiter_id, &artifact);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
@@ -34,14 +34,14 @@ static void test_cancel_before_use(void **state)
 static void test_cancel_of_one_caller_keeps_the_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 	struct held_server *held;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
-	first = call_for(fixture, &request);
-	second = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
+	second = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	bid_broker_cancel(fixture->broker, first->waiter_id);
 	assert_true(call_over(first));
@@ -61,7 +61,7 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 	struct bid_server_stats stats;
 	struct held_server *held;
@@ -72,8 +72,8 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	next = fixture_memory(fixture, "next");
 	held_elf(held, 0xa);
 	held_hold(held, HOLD_MIDDLE);
-	first = call_for(fixture, &request);
-	second = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
+	second = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	bid_broker_cancel(fixture->broker, first->waiter_id);
 	bid_broker_cancel(fixture->broker, second->waiter_id);
@@ -91,7 +91,7 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 
 	/* the result is not kept: the next one is served */
 	held_hold(held, HOLD_NOWHERE);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	assert_int_equal(held->requests, 2);
 }
 
@@ -99,7 +99,7 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 static void test_request_during_cancel_starts_a_new_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 	struct held_server *held;
 
@@ -108,11 +108,11 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	held_elf(held, 0xa);
 	held->deaf = true;
 	held->hold = HOLD_MIDDLE;
-	first = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	bid_broker_cancel(fixture->broker, first->waiter_id);
 	assert_int_equal(call_wait(first), -EINTR);
-	second = call_for(fixture, &request);
+	second = call_for(fixture, &artifact);
 	assert_int_equal(stats_of(fixture).downloads, 2);
 	assert_int_equal(held->requests, 2);
 	assert_false(call_over(second));
@@ -154,7 +154,7 @@ static void open_gate(struct gate *gate)
 static void test_cancel_between_servers_ends_the_request(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request unwanted = elf_of(0x1), wanted = elf_of(0xb);
+	struct bid_artifact unwanted = elf_of(0x1), wanted = elf_of(0xb);
 	/* a worker may leave the gate after the end of this function */
 	static struct gate gate = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, false };
 	struct call *first, *second, *third;
@@ -168,7 +168,7 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	put_elf(next, 0x1, 0xa);
 	put_elf(next, 0xb, 0xb);
 	for (uint8_t i = 0; i < BID_DISK_WORKERS; i++) {
-		struct bid_request nowhere = elf_of(0x20 + i);
+		struct bid_artifact nowhere = elf_of(0x20 + i);
 
 		assert_int_equal(bid_broker_new_waiter(fixture->broker, stand_at_gate, &gate, &waiter_id), 0);
 		bid_broker_fetch(fixture->broker, waiter_id, &nowhere);
@@ -201,7 +201,7 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 {
 	enum { N = 300 };
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 	unsigned interrupted = 0;
 
@@ -225,14 +225,14 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 	wait_for_no_downloads(fixture);
 	held_elf(held, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 /* Free with a call in each state: every one is answered, once, and no transfer outlives it. */
 static void test_free_answers_all_callers(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
+	struct bid_artifact known = elf_of(0xa), running = elf_of(0xb), queued = elf_of(0x1);
 	struct call *over, *unused, *given_up, *wait[3];
 	struct held_server *held;
 
@@ -272,9 +272,9 @@ static void test_free_at_the_end_answers_once(void **state)
 		held = fixture_held(fixture, "held");
 		held->outcome = BID_OUTCOME_UNAVAILABLE;
 		for (uint8_t i = 0; i < 8; i++) {
-			struct bid_request request = elf_of(0x20 + i);
+			struct bid_artifact artifact = elf_of(0x20 + i);
 
-			calls[i] = call_for(fixture, &request);
+			calls[i] = call_for(fixture, &artifact);
 		}
 		for (volatile int spin = 0; spin < round * 3000; spin++)
 			continue;

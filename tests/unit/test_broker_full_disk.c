@@ -38,7 +38,7 @@ static int end(void **state)
 static struct held_server *fetch_first(struct fixture *fixture, struct call **ret_call)
 {
 	struct held_server *held = fixture_held(fixture, "held");
-	struct bid_request first = elf_of(0xa);
+	struct bid_artifact first = elf_of(0xa);
 
 	held_elf(held, 0xa);
 	assert_int_equal(fetch(fixture, &first, ret_call), 0);
@@ -92,7 +92,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 
 	for (size_t i = 0; i < sizeof(no_header) / sizeof(no_header[0]); i++) {
 		struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-		struct bid_request first = elf_of(0xa), second = elf_of(0xb);
+		struct bid_artifact first = elf_of(0xa), second = elf_of(0xb);
 		struct fixture *fixture;
 		struct held_server *held;
 		struct call *call;
@@ -125,7 +125,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 static void test_cancel_of_paused_download_ends_at_once(void **state)
 {
 	static struct slow slow = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-	struct bid_request second = elf_of(0xb);
+	struct bid_artifact second = elf_of(0xb);
 	struct fixture *fixture = *state;
 	struct held_server *held = fetch_first(fixture, &slow.call);
 	struct call *call;
@@ -146,7 +146,7 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 
 static void test_file_that_never_fits_is_refused(void **state)
 {
-	struct bid_request first = elf_of(0xa), second = elf_of(0xb);
+	struct bid_artifact first = elf_of(0xa), second = elf_of(0xb);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call;
@@ -165,7 +165,7 @@ static void test_file_that_never_fits_is_refused(void **state)
 /* The eviction finds once that an open file must stay, and the request is refused. */
 static void test_disk_without_candidates_refuses(void **state)
 {
-	struct bid_request second = elf_of(0xb);
+	struct bid_artifact second = elf_of(0xb);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call;

@@ -29,11 +29,11 @@ static struct held_server *silent(struct fixture *fixture, const char *name)
  */
 static struct call *race_from_headers(struct fixture *fixture, struct held_server *held)
 {
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *call;
 
 	held_hold(held, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	fixture_hedge_ms(fixture, RACE);
 	held_hold(held, HOLD_MIDDLE);
@@ -59,7 +59,7 @@ static bool is_preferred(struct fixture *fixture, size_t server)
 static void test_silent_server_is_hedged(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), other = elf_of(0xb);
 	struct bid_server *second;
 	struct held_server *first;
 	struct call *call;
@@ -69,7 +69,7 @@ static void test_silent_server_is_hedged(void **state)
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
 	put_elf(second, 0xb, 0xb);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	/* the loser sent no response and is reported all the same */
 	assert_int_equal(call->n_reports, 2);
@@ -110,7 +110,7 @@ static void test_responding_server_is_not_hedged(void **state)
 static void test_race_0_requests_one_after_the_other(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first;
 	struct bid_server *second;
 	struct call *call;
@@ -118,7 +118,7 @@ static void test_race_0_requests_one_after_the_other(void **state)
 	fixture_broker(fixture, &patient);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(first, 1);
 	sleep_ms(2 * BID_HEDGE_MS);
 	assert_int_equal(memory_server_requests(second), 0);
@@ -130,7 +130,7 @@ static void test_race_0_requests_one_after_the_other(void **state)
 static void test_failed_winner_is_replaced(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first, *second;
 	struct call *call;
 
@@ -140,7 +140,7 @@ static void test_failed_winner_is_replaced(void **state)
 	second = silent(fixture, "second");
 	held_elf(second, 0xa);
 	second->body_len -= 1000;
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	wait_for_race_with(fixture, second);
 	held_hold(second, HOLD_MIDDLE);
 	held_wait_done(first, 1);
@@ -160,7 +160,7 @@ static void test_failed_winner_is_replaced(void **state)
 static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first, *second;
 	struct call *call;
 
@@ -170,7 +170,7 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 	second = silent(fixture, "second");
 	held_elf(second, 0xa);
 	second->body_len -= 1000;
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	wait_for_race_with(fixture, second);
 	held_hold(second, HOLD_NOWHERE);
 	held_wait_done(second, 1);
@@ -198,14 +198,14 @@ static struct held_server *breaking_off(struct fixture *fixture, const char *nam
 static void test_servers_that_break_off_end(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first, *second;
 	struct call *call;
 
 	fixture_broker(fixture, &unhurried);
 	first = breaking_off(fixture, "first", 2 * BID_HEAD_MAX);
 	second = breaking_off(fixture, "second", BID_HEAD_MAX + 8192);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait_done(first, 1);
 	held_wait(second, 1);
 	sleep_ms(5 * RACE);
@@ -223,7 +223,7 @@ static void test_servers_that_break_off_end(void **state)
 static void test_broken_winner_gets_a_hedge(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first;
 	struct bid_server *second;
 	struct call *call;
@@ -235,7 +235,7 @@ static void test_broken_winner_gets_a_hedge(void **state)
 	held_hold(first, HOLD_MIDDLE);
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	held_wait_done(first, 1);
 	assert_int_equal(first->ended, BID_OUTCOME_CANCELLED);
@@ -248,7 +248,7 @@ static void test_broken_winner_gets_a_hedge(void **state)
 static void test_resumed_winner_wins(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *first, *second;
 	struct call *call;
 
@@ -258,7 +258,7 @@ static void test_resumed_winner_wins(void **state)
 	first->breaks_off = true;
 	held_hold(first, HOLD_MIDDLE);
 	second = silent(fixture, "second");
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(first, 1);
 	held_wait(second, 1);
 	assert_int_equal(first->cancels, 0);
@@ -274,7 +274,7 @@ static void test_resumed_winner_wins(void **state)
 static void test_loser_without_end_delays_no_caller(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *second;
 	struct held_server *first;
 	struct call *call;
@@ -284,7 +284,7 @@ static void test_loser_without_end_delays_no_caller(void **state)
 	first->deaf = true;
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	wait_for_no_downloads(fixture);
 	assert_int_equal(first->done, 0);
@@ -297,7 +297,7 @@ static void test_loser_without_end_delays_no_caller(void **state)
 static void test_absence_starts_the_next_server(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *second, *third;
 	struct held_server *first;
 	struct call *call;
@@ -307,7 +307,7 @@ static void test_absence_starts_the_next_server(void **state)
 	second = fixture_memory(fixture, "second");
 	third = fixture_memory(fixture, "third");
 	put_elf(third, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(memory_server_requests(second), 1);
 	assert_int_equal(call->n_reports, 3);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
@@ -319,7 +319,7 @@ static void test_absence_starts_the_next_server(void **state)
 static void test_absence_waits_for_the_silent_server(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), other = elf_of(0xb);
 	struct held_server *first;
 	struct bid_server *second;
 	struct call *call;
@@ -327,7 +327,7 @@ static void test_absence_waits_for_the_silent_server(void **state)
 	fixture_broker(fixture, &racing);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(first, 1);
 	for (int64_t begun = now_ms(); memory_server_requests(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
@@ -347,7 +347,7 @@ static void test_absence_waits_for_the_silent_server(void **state)
 static void test_last_of_many_servers_delivers(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *others[9];
 	struct call *call;
 
@@ -355,7 +355,7 @@ static void test_last_of_many_servers_delivers(void **state)
 	for (int i = 0; i < 9; i++)
 		others[i] = silent(fixture, "other");
 	put_elf(fixture_memory(fixture, "last"), 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	for (int i = 0; i < 9; i++) {
 		held_wait_done(others[i], 1);
@@ -386,9 +386,9 @@ static void test_many_races_answer_once(void **state)
 			held_hold(held[i], round % 3 == (unsigned)i ? HOLD_HEAD : HOLD_NOWHERE);
 		}
 		for (uint8_t i = 0; i < 16; i++) {
-			struct bid_request request = elf_of((uint8_t)(round + i));
+			struct bid_artifact artifact = elf_of((uint8_t)(round + i));
 
-			calls[i] = call_for(fixture, &request);
+			calls[i] = call_for(fixture, &artifact);
 		}
 		sleep_ms(round % 4);
 		for (unsigned i = 0; i < 16; i += 3)

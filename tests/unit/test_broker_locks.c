@@ -95,23 +95,23 @@ static void wait_for_awaiting(struct fixture *fixture)
 }
 
 /* The first fetches, and is held at @hold. */
-static struct call *first_asks(struct fixtures *fixtures, const struct bid_request *request, enum hold_point hold)
+static struct call *first_asks(struct fixtures *fixtures, const struct bid_artifact *artifact, enum hold_point hold)
 {
 	struct call *first;
 
 	held_hold(fixtures->held[ONE], hold);
-	first = call_for(fixtures->fixture[ONE], request);
+	first = call_for(fixtures->fixture[ONE], artifact);
 	held_wait(fixtures->held[ONE], 1);
 	return first;
 }
 
 /* The first fetches, and the second asks for the same. */
-static struct call *both_ask(struct fixtures *fixtures, const struct bid_request *request, struct call **ret_first)
+static struct call *both_ask(struct fixtures *fixtures, const struct bid_artifact *artifact, struct call **ret_first)
 {
 	struct call *second;
 
-	*ret_first = first_asks(fixtures, request, HOLD_MIDDLE);
-	second = call_for(fixtures->fixture[OTHER], request);
+	*ret_first = first_asks(fixtures, artifact, HOLD_MIDDLE);
+	second = call_for(fixtures->fixture[OTHER], artifact);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	sleep_ms(300);
 	assert_false(call_over(second));
@@ -122,12 +122,12 @@ static struct call *both_ask(struct fixtures *fixtures, const struct bid_request
 static void test_two_brokers_download_once(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
-	second = both_ask(fixtures, &request, &first);
+	second = both_ask(fixtures, &artifact, &first);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
 	assert_int_equal(call_wait(second), 0);
@@ -138,12 +138,12 @@ static void test_two_brokers_download_once(void **state)
 static void test_lock_wait_does_not_delay_other_requests(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa), another = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), another = elf_of(0xb);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
-	second = both_ask(fixtures, &request, &first);
+	second = both_ask(fixtures, &artifact, &first);
 	held_elf(fixtures->held[OTHER], 0xb);
 	assert_int_equal(fetch(fixtures->fixture[OTHER], &another, NULL), 0);
 	assert_false(call_over(second));
@@ -154,14 +154,14 @@ static void test_lock_wait_does_not_delay_other_requests(void **state)
 static void test_absence_reaches_both_brokers(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
 	fixtures->held[ONE]->body = NULL;
-	first = first_asks(fixtures, &request, HOLD_HEAD);
-	second = call_for(fixtures->fixture[OTHER], &request);
+	first = first_asks(fixtures, &artifact, HOLD_HEAD);
+	second = call_for(fixtures->fixture[OTHER], &artifact);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
@@ -173,7 +173,7 @@ static void test_absence_reaches_both_brokers(void **state)
 static void test_section_missing_in_downloaded_file_is_absent(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request section = request_of(0xa, BID_KIND_SECTION);
+	struct bid_artifact section = request_of(0xa, BID_KIND_SECTION);
 	struct fixture *fixture = fixtures->fixture[ONE];
 	struct call *first, *second;
 	struct bid_subpath *name;
@@ -200,22 +200,22 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), -ENOENT);
 	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* The breaker of each process limits its cost of an outage. */
 static void test_second_process_requests_after_failed_first(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
 	fixtures->held[ONE]->body = NULL;
 	fixtures->held[ONE]->outcome = BID_OUTCOME_UNAVAILABLE;
-	first = first_asks(fixtures, &request, HOLD_HEAD);
-	second = call_for(fixtures->fixture[OTHER], &request);
+	first = first_asks(fixtures, &artifact, HOLD_HEAD);
+	second = call_for(fixtures->fixture[OTHER], &artifact);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
@@ -226,15 +226,15 @@ static void test_second_process_requests_after_failed_first(void **state)
 static void test_other_servers_mean_no_lock_wait(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first;
 
 	equip(fixtures, ONE, &patient);
 	fixture_broker(fixtures->fixture[OTHER], &patient);
 	fixtures->held[OTHER] = fixture_held(fixtures->fixture[OTHER], "sound");
 	held_elf(fixtures->held[OTHER], 0xa);
-	first = first_asks(fixtures, &request, HOLD_HEAD);
-	assert_int_equal(fetch(fixtures->fixture[OTHER], &request, NULL), 0);
+	first = first_asks(fixtures, &artifact, HOLD_HEAD);
+	assert_int_equal(fetch(fixtures->fixture[OTHER], &artifact, NULL), 0);
 	assert_false(call_over(first));
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
@@ -243,12 +243,12 @@ static void test_other_servers_mean_no_lock_wait(void **state)
 static void test_next_process_takes_over_the_download(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
-	second = both_ask(fixtures, &request, &first);
+	second = both_ask(fixtures, &artifact, &first);
 	fixture_end_broker(fixtures->fixture[ONE]);
 	assert_int_equal(call_wait(first), -EINTR);
 	assert_int_equal(call_wait(second), 0);
@@ -258,18 +258,18 @@ static void test_next_process_takes_over_the_download(void **state)
 static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	equip(fixtures, OTHER, &patient);
-	first = first_asks(fixtures, &request, HOLD_MIDDLE);
-	second = call_for(fixtures->fixture[OTHER], &request);
+	first = first_asks(fixtures, &artifact, HOLD_MIDDLE);
+	second = call_for(fixtures->fixture[OTHER], &artifact);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	bid_broker_cancel(fixtures->fixture[OTHER]->broker, second->waiter_id);
 	assert_int_equal(call_wait(second), -EINTR);
 	wait_for_no_downloads(fixtures->fixture[OTHER]);
-	second = call_for(fixtures->fixture[OTHER], &request);
+	second = call_for(fixtures->fixture[OTHER], &artifact);
 	wait_for_awaiting(fixtures->fixture[OTHER]);
 	fixture_end_broker(fixtures->fixture[OTHER]);
 	assert_int_equal(call_wait(second), -EINTR);
@@ -283,16 +283,16 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 {
 	struct fixtures *fixtures = *state;
 	struct fixture *fixture = fixtures->fixture[ONE];
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
 	equip(fixtures, ONE, &patient);
 	held_hold(fixtures->held[ONE], HOLD_HEAD);
 	fixtures->held[ONE]->deaf = true;
-	first = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
 	held_wait(fixtures->held[ONE], 1);
 	bid_broker_cancel(fixture->broker, first->waiter_id);
-	second = call_for(fixture, &request);
+	second = call_for(fixture, &artifact);
 	/* the server, busy with the first, has the second queued */
 	held_wait_requests(fixtures->held[ONE], 2);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
@@ -300,10 +300,10 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 	assert_int_equal(call_wait(second), 0);
 }
 
-/* Start a process that holds the lock of @request at the server "held". */
-static pid_t hold_elsewhere(const char *directory, const struct bid_request *request)
+/* Start a process that holds the lock of @artifact at the server "held". */
+static pid_t hold_elsewhere(const char *directory, const struct bid_artifact *artifact)
 {
-	uint64_t key = bid_download_lock_key(request, bid_download_lock_server("held"));
+	uint64_t key = bid_download_lock_key(artifact, bid_download_lock_server("held"));
 	struct bid_download_locks *locks;
 	struct bid_store *store;
 	int ready[2];
@@ -335,12 +335,12 @@ static void end_elsewhere(pid_t pid)
 static void test_killed_holder_is_not_waited_for(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
+	struct bid_artifact artifact = elf_of(0xa);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &artifact);
 	struct call *call;
 
 	equip(fixtures, ONE, &patient);
-	call = call_for(fixtures->fixture[ONE], &request);
+	call = call_for(fixtures->fixture[ONE], &artifact);
 	wait_for_awaiting(fixtures->fixture[ONE]);
 	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
 	end_elsewhere(pid);
@@ -350,13 +350,13 @@ static void test_killed_holder_is_not_waited_for(void **state)
 static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
+	struct bid_artifact artifact = elf_of(0xa);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &artifact);
 	struct call *call;
 
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	equip(fixtures, ONE, &patient);
-	call = call_for(fixtures->fixture[ONE], &request);
+	call = call_for(fixtures->fixture[ONE], &artifact);
 	wait_for_awaiting(fixtures->fixture[ONE]);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	sleep_ms(300);
@@ -371,12 +371,12 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 {
 	static const struct bid_broker_config config = { .wait_ms = 20000 };
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
-	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &request);
+	struct bid_artifact artifact = elf_of(0xa);
+	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &artifact);
 	struct call *call;
 
 	equip(fixtures, ONE, &config);
-	call = call_for(fixtures->fixture[ONE], &request);
+	call = call_for(fixtures->fixture[ONE], &artifact);
 	wait_for_awaiting(fixtures->fixture[ONE]);
 	test_clock_advance_ms(10000);
 	assert_int_equal(call_wait(call), 0);
@@ -387,7 +387,7 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 static void test_removed_lock_file_is_replaced(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa), nowhere = elf_of(0x1);
+	struct bid_artifact artifact = elf_of(0xa), nowhere = elf_of(0x1);
 	char path[128];
 	struct call *first, *second;
 
@@ -398,7 +398,7 @@ static void test_removed_lock_file_is_replaced(void **state)
 	held_elf(fixtures->held[ONE], 0xa);
 	snprintf(path, sizeof(path), "%s/.bidfs/fetching", fixtures->fixture[ONE]->directory);
 	assert_int_equal(unlink(path), 0);
-	second = both_ask(fixtures, &request, &first);
+	second = both_ask(fixtures, &artifact, &first);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(second), 0);
 	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
@@ -407,7 +407,7 @@ static void test_removed_lock_file_is_replaced(void **state)
 static void test_missing_lock_support_still_downloads(void **state)
 {
 	struct fixtures *fixtures = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/.bidfs", fixtures->fixture[ONE]->directory);
@@ -415,7 +415,7 @@ static void test_missing_lock_support_still_downloads(void **state)
 	snprintf(path, sizeof(path), "%s/.bidfs/fetching", fixtures->fixture[ONE]->directory);
 	assert_int_equal(mkdir(path, 0755), 0);
 	equip(fixtures, ONE, &patient);
-	assert_int_equal(fetch(fixtures->fixture[ONE], &request, NULL), 0);
+	assert_int_equal(fetch(fixtures->fixture[ONE], &artifact, NULL), 0);
 }
 
 /* The gate of fcntl(2): a lock service that hangs. */
@@ -457,7 +457,7 @@ static void test_a_lock_service_that_hangs_costs_others_a_second(void **state)
 {
 	struct fixtures *fixtures = *state;
 	struct fixture *fixture = fixtures->fixture[ONE];
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct caller caller;
 
 	equip(fixtures, ONE, &patient);
@@ -467,7 +467,7 @@ static void test_a_lock_service_that_hangs_costs_others_a_second(void **state)
 	while (gate.waiting == 0)
 		wait_changed(&gate.changed, &gate.lock);
 	pthread_mutex_unlock(&gate.lock);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	set_gate(false);
 	assert_int_equal(pthread_join(caller.thread, NULL), 0);
 	call_wait(caller.call);

@@ -13,7 +13,7 @@
  */
 static void test_offline_sends_no_request(void **state)
 {
-	struct bid_request here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);
+	struct bid_artifact here = elf_of(0xa), wanted = elf_of(0xb), absent = request_of(0xc, BID_KIND_DEBUGINFO);
 	struct fixture *fixture = *state;
 	struct bid_server *server;
 	struct call *call;
@@ -48,7 +48,7 @@ static void test_offline_sends_no_request(void **state)
 /* If the request in flight fails, no other server gets one. */
 static void test_running_request_continues_offline(void **state)
 {
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct fixture *fixture = *state;
 	struct held_server *first, *second;
 	struct call *call;
@@ -60,7 +60,7 @@ static void test_running_request_continues_offline(void **state)
 	first->outcome = BID_OUTCOME_UNAVAILABLE;
 	first->text = "HTTP 503";
 	held_hold(first, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(first, 1);
 	bid_broker_set_offline(fixture->broker, true);
 	held_hold(first, HOLD_NOWHERE);
@@ -71,20 +71,20 @@ static void test_running_request_continues_offline(void **state)
 	assert_string_equal(call->texts[1], "offline: bidfs sends no request");
 
 	bid_broker_set_offline(fixture->broker, false);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 }
 
 static void test_running_request_may_deliver_offline(void **state)
 {
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	bid_broker_set_offline(fixture->broker, true);
 	held_hold(held, HOLD_NOWHERE);
@@ -96,7 +96,7 @@ static void test_running_request_may_deliver_offline(void **state)
 static void test_offline_broker_sends_no_probe(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 60000, .detect_loops = true };
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call;
@@ -104,7 +104,7 @@ static void test_offline_broker_sends_no_probe(void **state)
 	fixture_broker(fixture, &config);
 	held = fixture_held(fixture, "held");
 	held_hold(held, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	bid_broker_set_offline(fixture->broker, true);
 	fixture_hedge_ms(fixture, 1);
@@ -134,14 +134,14 @@ static void end_in_line(struct fixture *fixture, struct held_server *held, struc
 
 static struct call *call_held(struct fixture *fixture, struct held_server **ret_held)
 {
-	const struct bid_request request = elf_of(0xa);
+	const struct bid_artifact artifact = elf_of(0xa);
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
 	*ret_held = fixture_held(fixture, "held");
 	held_elf(*ret_held, 0xa);
 	held_hold(*ret_held, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(*ret_held, 1);
 	return call;
 }
@@ -149,7 +149,7 @@ static struct call *call_held(struct fixture *fixture, struct held_server **ret_
 /* A request queued at a server behind another is never sent, and fails at once. */
 static void test_queued_request_is_not_sent_offline(void **state)
 {
-	struct bid_request next = elf_of(0xb);
+	struct bid_artifact next = elf_of(0xb);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call = call_held(fixture, &held), *behind;

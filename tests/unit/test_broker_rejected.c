@@ -38,7 +38,7 @@ static unsigned quarantined(struct fixture *fixture, const char *hex, struct sta
 static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct stat st = { 0 };
 	struct call *call;
 	size_t len;
@@ -46,7 +46,7 @@ static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 	elf_bytes(0xb, &len);
 	fixture_broker(fixture, &patient);
 	put_elf(fixture_memory(fixture, "wrong"), 0xa, 0xb);
-	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "0b0b0b0b"));
 	assert_int_equal(quarantined(fixture, "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a.elf.", &st), 1);
@@ -59,7 +59,7 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 {
 	struct fixture *fixture = *state;
 	bid_auto_free char *page = calloc(1, 3 << 20);
-	struct bid_request large = elf_of(0xc0);
+	struct bid_artifact large = elf_of(0xc0);
 	struct bid_forgotten left, gone;
 	struct stat st = { 0 };
 	struct bid_server *wrong;
@@ -74,10 +74,10 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 1);
 	assert_in_range(st.st_size, 1, 1 << 20);
 	for (uint8_t byte = 0x10; byte < 0x10 + 80; byte++) {
-		struct bid_request request = elf_of(byte);
+		struct bid_artifact artifact = elf_of(byte);
 
-		assert_int_equal(memory_server_put(wrong, &request, "<html>", 6), 0);
-		assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
+		assert_int_equal(memory_server_put(wrong, &artifact, "<html>", 6), 0);
+		assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 	}
 	assert_int_equal(quarantined(fixture, "c0c0c0c0", &st), 64);
 	assert_int_equal(bid_store_forget(fixture->store, INT64_MAX, false, &left, &gone), 0);
@@ -89,7 +89,7 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 static void test_server_gets_the_result_of_the_check(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
+	struct bid_artifact wrong = elf_of(1), right = elf_of(0xa), file = { .id = right.id, .kind = BID_KIND_SOURCE };
 	struct held_server *held;
 	struct bid_subpath *subpath;
 
@@ -112,7 +112,7 @@ static void test_server_gets_the_result_of_the_check(void **state)
 static void test_wrong_file_is_cached_per_server(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *wrong;
 	struct call *call;
 	unsigned ttl;
@@ -120,26 +120,26 @@ static void test_wrong_file_is_cached_per_server(void **state)
 	fixture_broker(fixture, &patient);
 	wrong = fixture_memory(fixture, "wrong");
 	put_elf(wrong, 0xa, 0xb);
-	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	assert_non_null(strstr(call->texts[0], "wrong content earlier"));
 	assert_int_equal(memory_server_requests(wrong), 1);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "wrong", &ttl), BID_OUTCOME_REJECTED);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
+	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &artifact, "wrong", &ttl), BID_OUTCOME_REJECTED);
 	assert_in_range(ttl, 30, 90);
-	bid_negative_forget(fixture->broker->negative, &request, "wrong");
+	bid_negative_forget(fixture->broker->negative, &artifact, "wrong");
 	put_elf(wrong, 0xa, 0xa);
 	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 /* All sections are there, but fewer bytes than announced. */
 static void test_body_shorter_than_announced_is_rejected(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 	struct call *call;
 
@@ -147,16 +147,16 @@ static void test_body_shorter_than_announced_is_rejected(void **state)
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->announce = held->body_len + 1;
-	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "announced"));
 	sleep_ms(300); /* the result expires */
-	bid_negative_forget(fixture->broker->negative, &request, "held");
+	bid_negative_forget(fixture->broker->negative, &artifact, "held");
 	held->announce = held->body_len - 1;
-	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	sleep_ms(300);
-	bid_negative_forget(fixture->broker->negative, &request, "held");
+	bid_negative_forget(fixture->broker->negative, &artifact, "held");
 	held->announce = BID_SIZE_UNKNOWN;
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 static void evict_all(struct fixture *fixture)
@@ -176,7 +176,7 @@ static void evict_all(struct fixture *fixture)
 static void test_changed_bytes_are_refused_until_accepted(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *first, *second;
 	size_t len;
 	const void *original = elf_bytes(0xa, &len);
@@ -188,15 +188,15 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
 	put_elf(first, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	fixture_end_broker(fixture);
 	evict_all(fixture);
 
 	/* the same build by its id, and sound, but another file */
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
-	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
-	assert_int_equal(fetch(fixture, &request, &call), -EBADMSG);
+	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	assert_non_null(strstr(call->texts[0], "other bytes"));
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
 	fixture_end_broker(fixture);
@@ -204,10 +204,10 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	/* another server has the first bytes */
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
-	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
+	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_content(call->fd, 0xa);
 	fixture_end_broker(fixture);
 	evict_all(fixture);
@@ -215,15 +215,15 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	/* the user accepts the new bytes, and from then on they are the expected ones */
 	fixture_broker(fixture, &patient);
 	first = fixture_memory(fixture, "first");
-	assert_int_equal(bid_broker_refresh(fixture->broker, &request, true), 0);
-	assert_int_equal(memory_server_put(first, &request, changed, len + 16), 0);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(bid_broker_refresh(fixture->broker, &artifact, true), 0);
+	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->size, len + 16);
 	fixture_end_broker(fixture);
 	evict_all(fixture);
 	fixture_broker(fixture, &patient);
 	put_elf(fixture_memory(fixture, "first"), 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), -EBADMSG);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 }
 
 int main(void)

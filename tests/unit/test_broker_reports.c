@@ -29,7 +29,7 @@ static void set_failure(struct held_server *server, const char *text)
 static void test_equal_failures_are_counted(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request one = elf_of(1), two = elf_of(2);
+	struct bid_artifact one = elf_of(1), two = elf_of(2);
 	struct held_server *a, *b;
 	struct seen seen = { 0 };
 
@@ -49,7 +49,7 @@ static void test_equal_failures_are_counted(void **state)
 	assert_string_equal(seen.all[1].text, "HTTP 503");
 	assert_string_equal(seen.all[1].server, "a");
 	assert_int_equal(seen.all[1].count, 2);
-	assert_int_equal(seen.all[1].request.id.bytes[0], 2);
+	assert_int_equal(seen.all[1].artifact.id.bytes[0], 2);
 	assert_true(seen.all[1].first_time > 0 && seen.all[1].first_time <= seen.all[1].time);
 	assert_string_equal(seen.all[2].text, "HTTP 401");
 }
@@ -57,7 +57,7 @@ static void test_equal_failures_are_counted(void **state)
 static void test_oldest_failure_is_dropped(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(1);
+	struct bid_artifact artifact = elf_of(1);
 	struct seen seen = { 0 };
 	struct held_server *a;
 	char text[32];
@@ -68,9 +68,9 @@ static void test_oldest_failure_is_dropped(void **state)
 	for (int i = 0; i <= BID_RESPONSES_MAX + 5; i++) {
 		/* an old failure comes again at the end */
 		snprintf(text, sizeof(text), "trouble %d", i < BID_RESPONSES_MAX + 5 ? i : 250);
-		request.id.bytes[1] = (uint8_t)(i & 255);
-		request.id.bytes[2] = (uint8_t)(i >> 8);
-		assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
+		artifact.id.bytes[1] = (uint8_t)(i & 255);
+		artifact.id.bytes[2] = (uint8_t)(i >> 8);
+		assert_int_equal(fetch(fixture, &artifact, NULL), -EHOSTUNREACH);
 	}
 	bid_broker_each_failure(fixture->broker, see, &seen);
 	assert_int_equal(seen.n, BID_FAILURES_MAX);
@@ -83,7 +83,7 @@ static void test_oldest_failure_is_dropped(void **state)
 static void test_broker_lists_failures_without_absences(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request absent = elf_of(1), bad = elf_of(2);
+	struct bid_artifact absent = elf_of(1), bad = elf_of(2);
 	struct seen seen = { 0 };
 	struct bid_server *server;
 
@@ -99,14 +99,14 @@ static void test_broker_lists_failures_without_absences(void **state)
 	assert_int_equal(seen.n, 1);
 	assert_string_equal(seen.all[0].server, "memory");
 	assert_int_equal(seen.all[0].outcome, BID_OUTCOME_REFUSED);
-	assert_int_equal(seen.all[0].request.id.bytes[0], 2);
+	assert_int_equal(seen.all[0].artifact.id.bytes[0], 2);
 	assert_true(seen.all[0].time > 0);
 }
 
 static void test_report_counts_bytes(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 	size_t len;
@@ -114,7 +114,7 @@ static void test_report_counts_bytes(void **state)
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->n_reports, 1);
 	elf_bytes(0xa, &len);
 	assert_int_equal(call->bytes[0], len);

@@ -10,14 +10,14 @@
 static const struct bid_broker_config hasty = { .wait_ms = 400 };
 
 /* The section ".comment" of the build @byte; the test gives its subpath back. */
-static struct bid_request section_of(uint8_t byte)
+static struct bid_artifact section_of(uint8_t byte)
 {
-	struct bid_request request = request_of(byte, BID_KIND_SECTION);
+	struct bid_artifact artifact = request_of(byte, BID_KIND_SECTION);
 	struct bid_subpath *name;
 
 	assert_int_equal(bid_subpath_section(".comment", &name), 0);
-	request.subpath = name;
-	return request;
+	artifact.subpath = name;
+	return artifact;
 }
 
 /* Add a server that answers the request for the section, and is held at the head of its second transfer, a whole file. */
@@ -33,7 +33,7 @@ static struct held_server *fixture_held_container(struct fixture *fixture)
 static void test_section_is_derived_from_downloaded_file(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 
@@ -50,13 +50,13 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 	assert_int_equal(memory_server_requests(server), 3);
 	assert_int_equal(stats_of(fixture).absent, 0);
 	assert_int_equal(find(fixture, &section, NULL), 0);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 static void test_section_of_no_file_is_absent(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
+	struct bid_artifact section = section_of(0xa), source_file = request_of(0xa, BID_KIND_SOURCE);
 	struct bid_server *one, *other;
 	struct bid_subpath *name;
 	struct call *call;
@@ -80,14 +80,14 @@ static void test_section_of_no_file_is_absent(void **state)
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(memory_server_requests(one), 3);
 	assert_int_equal(memory_server_requests(other), 1);
-	bid_request_release(&section);
-	bid_request_release(&source_file);
+	bid_artifact_release(&section);
+	bid_artifact_release(&source_file);
 }
 
 static void test_outage_starts_no_container(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct bid_server *server;
 
 	fixture_broker(fixture, &patient);
@@ -95,7 +95,7 @@ static void test_outage_starts_no_container(void **state)
 	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
 	assert_int_equal(memory_server_requests(server), 1);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* A dead server beside one that responds does not matter either. */
@@ -110,14 +110,14 @@ static void test_dead_server_keeps_the_containers(void **state)
 	alive = fixture_memory(fixture, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		uint8_t byte = (uint8_t)(0xa + i);
-		struct bid_request section = section_of(byte);
+		struct bid_artifact section = section_of(byte);
 		struct call *call;
 
 		put_elf(alive, byte, byte);
 		memory_server_set_default(alive, outcomes[i]);
 		assert_int_equal(fetch(fixture, &section, &call), 0);
 		assert_true(call->size > 0 && call->size < LARGE);
-		bid_request_release(&section);
+		bid_artifact_release(&section);
 	}
 }
 
@@ -125,7 +125,7 @@ static void test_dead_server_keeps_the_containers(void **state)
 static void test_unknown_section_is_not_absent(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
@@ -133,14 +133,14 @@ static void test_unknown_section_is_not_absent(void **state)
 	fixture_memory(fixture, "alive");
 	assert_int_equal(fetch(fixture, &section, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 6);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* A server that cannot be reached may have a smaller file: the section is not remembered as too large. */
 static void test_too_large_file_and_outage_are_not_cached(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct bid_server *other;
 	struct held_server *large;
 	struct call *call;
@@ -158,14 +158,14 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	assert_int_equal(call_wait(call), -EFBIG);
 	assert_int_equal(find(fixture, &section, NULL), -EINPROGRESS);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* The id of the waiter is the same all the way. */
 static void test_cancel_ends_the_download_of_a_container(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct bid_progress progress;
 	struct held_server *held;
 	struct call *call;
@@ -176,7 +176,7 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	held_wait(held, 1);
 	assert_false(call_over(call));
 	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), 0);
-	assert_int_equal(progress.request.kind, BID_KIND_DEBUGINFO);
+	assert_int_equal(progress.artifact.kind, BID_KIND_DEBUGINFO);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
@@ -187,20 +187,20 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	/* used up */
 	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 static void test_wait_for_container_is_bounded(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct held_server *held;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_container(fixture);
 	assert_int_equal(fetch(fixture, &section, NULL), -ETIMEDOUT);
 	held_hold(held, HOLD_NOWHERE);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* A container does not extend the wait of the caller of a section. */
@@ -208,7 +208,7 @@ static void test_section_and_container_share_one_wait(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct bid_artifact section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct held_server *held;
 	struct call *call, *whole;
 
@@ -227,7 +227,7 @@ static void test_section_and_container_share_one_wait(void **state)
 	assert_false(call_over(whole));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(whole), -ENOENT);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* End the wait of the caller of a section. */
@@ -248,7 +248,7 @@ static void test_queued_section_ends_at_its_limit(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO), other = elf_of(0xb);
+	struct bid_artifact section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO), other = elf_of(0xb);
 	struct held_server *held;
 	struct call *call, *whole;
 
@@ -270,13 +270,13 @@ static void test_queued_section_ends_at_its_limit(void **state)
 	assert_int_equal(call_wait(whole), -ENOENT);
 	wait_for_no_downloads(fixture);
 	assert_int_equal(held->requests, 4);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 static void test_free_answers_waiting_sections(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct held_server *held;
 	struct call *call;
 
@@ -287,13 +287,13 @@ static void test_free_answers_waiting_sections(void **state)
 	fixture_end_broker(fixture);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 static void test_cancel_before_use(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa);
+	struct bid_artifact section = section_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 
@@ -305,14 +305,14 @@ static void test_cancel_before_use(void **state)
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -EINTR);
 	assert_int_equal(memory_server_requests(server), 0);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 /* Callers of one section, and one of the whole file, share the download. */
 static void test_section_and_file_share_a_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct bid_artifact section = section_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct call *calls[4], *whole;
 	struct held_server *held;
 
@@ -334,7 +334,7 @@ static void test_section_and_file_share_a_download(void **state)
 	}
 	assert_int_equal(call_wait(whole), -ENOENT);
 	assert_int_equal(held->requests, 3);
-	bid_request_release(&section);
+	bid_artifact_release(&section);
 }
 
 int main(void)

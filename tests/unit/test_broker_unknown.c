@@ -21,7 +21,7 @@
 static void test_absence_everywhere_is_cached(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = elf_of(0xa), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_server *server[2];
 	unsigned ttl = 0;
 	struct call *call;
@@ -29,13 +29,13 @@ static void test_absence_everywhere_is_cached(void **state)
 	fixture_broker(fixture, &patient);
 	server[0] = fixture_memory(fixture, "first");
 	server[1] = fixture_memory(fixture, "second");
-	assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, &call), -ENOENT);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
 
-	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
+	assert_int_equal(find(fixture, &artifact, &ttl), -ENOENT);
 	assert_in_range(ttl, 80, 90);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	assert_true(call_over(call));
 	assert_int_equal(call->error, -ENOENT);
 	assert_int_equal(memory_server_requests(server[0]), 1);
@@ -63,33 +63,33 @@ time_t time(time_t *ret_time)
 static void test_cached_absence_expires(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	unsigned ttl = 1;
 
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	now = 5000;
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	now += 90;
-	assert_int_equal(find(fixture, &request, &ttl), -EINPROGRESS);
+	assert_int_equal(find(fixture, &artifact, &ttl), -EINPROGRESS);
 	assert_int_equal(ttl, 1);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	assert_int_equal(memory_server_requests(server), 2);
-	assert_int_equal(find(fixture, &request, &ttl), -ENOENT);
+	assert_int_equal(find(fixture, &artifact, &ttl), -ENOENT);
 	assert_int_equal(ttl, 10 * 60);
 
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	now += 10 * 60;
 	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	assert_int_equal(stats_of(fixture).negative_entries, 0);
 
 	/* the file appeared: earlier absences no longer count */
-	bid_negative_add(fixture->broker->negative, &request, "memory", BID_OUTCOME_ABSENT);
-	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_ABSENT);
+	bid_negative_add(fixture->broker->negative, &artifact, "memory", BID_OUTCOME_ABSENT);
+	assert_int_equal(bid_negative_lookup(fixture->broker->negative, &artifact, "memory", &ttl), BID_OUTCOME_ABSENT);
 	assert_int_equal(ttl, 90);
 	now = 0;
 }
@@ -98,7 +98,7 @@ static void test_cached_absence_expires(void **state)
 static void test_absence_is_cached_per_server(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *has_not, *down;
 	struct call *call;
 
@@ -106,9 +106,9 @@ static void test_absence_is_cached_per_server(void **state)
 	has_not = fixture_memory(fixture, "has not");
 	down = fixture_memory(fixture, "down");
 	memory_server_set_default(down, BID_OUTCOME_UNAVAILABLE);
-	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EHOSTUNREACH);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &artifact, &call), -EHOSTUNREACH);
 	assert_int_equal(call->n_reports, 2);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_ABSENT);
 	assert_non_null(strstr(call->texts[0], "same response earlier"));
@@ -119,9 +119,9 @@ static void test_absence_is_cached_per_server(void **state)
 	fixture_broker(fixture, &patient);
 	has_not = fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	assert_int_equal(memory_server_requests(has_not), 0);
-	assert_int_equal(find(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(find(fixture, &artifact, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 
 	/* an added server has had no request yet */
@@ -129,15 +129,15 @@ static void test_absence_is_cached_per_server(void **state)
 	fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
 	put_elf(fixture_memory(fixture, "new"), 0xa, 0xa);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 /* An unsupported kind gets an entry of this process alone, for a short time, against a burst of requests. */
 static void test_unsupported_is_not_cached_as_absence(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 	unsigned ttl;
@@ -147,52 +147,53 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 	memory_server_set_default(server, BID_OUTCOME_UNSUPPORTED);
 	/* however often: its time does not grow */
 	for (unsigned times = 1; times <= 3; times++) {
-		assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+		assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 		sleep_ms(300); /* the result expires */
-		assert_int_equal(fetch(fixture, &request, &call), -ENOENT);
+		assert_int_equal(fetch(fixture, &artifact, &call), -ENOENT);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNSUPPORTED);
 		assert_int_equal(memory_server_requests(server), times);
 		assert_int_equal(stats_of(fixture).negative_entries, 0);
-		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
-		assert_int_equal(bid_negative_lookup(fixture->broker->negative, &request, "memory", &ttl), BID_OUTCOME_UNSUPPORTED);
+		assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
+		assert_int_equal(bid_negative_lookup(fixture->broker->negative, &artifact, "memory", &ttl),
+				 BID_OUTCOME_UNSUPPORTED);
 		assert_in_range(ttl, 30, 90);
-		bid_negative_forget(fixture->broker->negative, &request, "memory");
+		bid_negative_forget(fixture->broker->negative, &artifact, "memory");
 		sleep_ms(300);
 	}
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	fixture_end_broker(fixture);
 
 	/* the entry is not for the next process */
-	request = elf_of(0xb);
+	artifact = elf_of(0xb);
 	fixture_broker(fixture, &patient);
 	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNSUPPORTED);
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 	fixture_broker(fixture, &patient);
 	put_elf(fixture_memory(fixture, "memory"), 0xb, 0xb);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
 
 /* A known bug of servers: "no" for a section that they have. */
 static void test_section_absence_is_not_cached(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_of(0xa, BID_KIND_SECTION), debuginfo = request_of(0xa, BID_KIND_DEBUGINFO);
 	struct bid_subpath *name;
 	struct bid_server *server;
 	size_t len;
 	const void *elf = elf_bytes(0xa, &len);
 
 	assert_int_equal(bid_subpath_section(".none", &name), 0);
-	request.subpath = name;
+	artifact.subpath = name;
 	fixture_broker(fixture, &patient);
 	server = fixture_memory(fixture, "memory");
 	assert_int_equal(memory_server_put(server, &debuginfo, elf, len), 0);
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	/* two requests for the section, and one for each file that may contain it, of which one is cached as absent */
 	assert_int_equal(memory_server_requests(server), 4);
 	assert_int_equal(stats_of(fixture).negative_entries, 1);
@@ -210,15 +211,15 @@ static void test_unavailable_is_not_cached(void **state)
 	bad = fixture_memory(fixture, "bad");
 	fixture_memory(fixture, "good");
 	for (uint8_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
-		struct bid_request request = elf_of(0x10 + i);
+		struct bid_artifact artifact = elf_of(0x10 + i);
 		struct call *call;
 
 		memory_server_set_default(bad, outcomes[i]);
-		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(fetch(fixture, &artifact, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 2);
 		assert_int_equal(call->outcomes[0], outcomes[i]);
 		assert_int_equal(call->outcomes[1], BID_OUTCOME_ABSENT);
-		assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+		assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
 	}
 	/* but that the other one said "no" is */
 	assert_int_equal(stats_of(fixture).negative_entries, sizeof(outcomes) / sizeof(*outcomes));
@@ -229,7 +230,7 @@ static void test_unavailable_is_not_cached(void **state)
 static void test_unknown_result_is_kept_for_its_ttl(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *server;
 	struct call *call;
 	int64_t begun;
@@ -240,7 +241,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	begun = now_ms();
 	for (int i = 0; i < 50; i++) {
-		assert_int_equal(fetch(fixture, &request, &call), -EHOSTUNREACH);
+		assert_int_equal(fetch(fixture, &artifact, &call), -EHOSTUNREACH);
 		assert_int_equal(call->n_reports, 1);
 		assert_int_equal(call->outcomes[0], BID_OUTCOME_UNAVAILABLE);
 	}
@@ -248,7 +249,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 	assert_in_range(requests, 1, 1 + (now_ms() - begun) / BID_GRACE_MS);
 	sleep_ms(300);
 	put_elf(server, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	assert_int_equal(memory_server_requests(server), requests + 1);
 }
 
@@ -263,7 +264,7 @@ static struct bid_server *second_to_held(struct fixture *fixture, struct held_se
 static void test_server_that_cannot_start_is_unknown(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), other = elf_of(0xb);
 	struct bid_server *second;
 	struct held_server *held;
 	struct call *call;
@@ -271,7 +272,7 @@ static void test_server_that_cannot_start_is_unknown(void **state)
 	second = second_to_held(fixture, &held);
 	held->start_error = -ENOBUFS;
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_UNAVAILABLE);
 	assert_string_equal(call->texts[0], strerror(ENOBUFS));
 	assert_int_equal(fetch(fixture, &other, NULL), -EHOSTUNREACH);
@@ -292,7 +293,7 @@ static void exhaust_descriptors(void)
 static void test_local_error_ends_the_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *second;
 	struct held_server *held;
 	struct call *call;
@@ -303,21 +304,21 @@ static void test_local_error_ends_the_download(void **state)
 	put_elf(second, 0xa, 0xa);
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files_before), 0);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	call_wait(call);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files_before), 0);
 	assert_int_equal(call->error, -EMFILE);
 	assert_int_equal(call->n_reports, 1);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(memory_server_requests(second), 0);
-	assert_int_equal(find(fixture, &request, NULL), -EINPROGRESS);
+	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
 }
 
 /* A body announced as larger than the disk is refused before its first byte. It may be wrong, so others get a request. */
 static void test_announced_size_above_space_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), other = elf_of(0xb);
+	struct bid_artifact artifact = elf_of(0xa), other = elf_of(0xb);
 	struct bid_server *second;
 	struct held_server *held;
 	struct call *call;
@@ -326,7 +327,7 @@ static void test_announced_size_above_space_is_refused(void **state)
 	held_elf(held, 0xa);
 	held->announce = UINT64_MAX / 16;
 	put_elf(second, 0xa, 0xa);
-	assert_int_equal(fetch(fixture, &request, &call), 0);
+	assert_int_equal(fetch(fixture, &artifact, &call), 0);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_int_equal(held->accepted, 0);
 
@@ -344,7 +345,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 {
 	struct bid_limits limits = { .min_free = 1ULL << 60 };
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	bid_auto_free char *large = calloc(1, 65 << 20);
 	struct held_server *held;
 	struct call *call;
@@ -362,7 +363,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 	held->body_len = 65 << 20;
 	held->no_header = true;
 	for (unsigned n = 1; n <= 2; n++) {
-		assert_int_equal(fetch(fixture, &request, &call), -ENOSPC);
+		assert_int_equal(fetch(fixture, &artifact, &call), -ENOSPC);
 		assert_int_equal(call->n_reports, 2);
 		/* the other's "no" is cached the second time */
 		assert_int_equal(call->outcomes[n - 1], BID_OUTCOME_FAILED);
@@ -394,7 +395,7 @@ static void remove_store(void)
 static void test_vanished_store_is_not_absence(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 	struct call *call;
 
@@ -403,7 +404,7 @@ static void test_vanished_store_is_not_absence(void **state)
 	held_elf(held, 0xa);
 	held->before_header = remove_store;
 	doomed = fixture->directory;
-	fetch(fixture, &request, &call);
+	fetch(fixture, &artifact, &call);
 	assert_int_not_equal(access(fixture->directory, F_OK), 0);
 	/* the store may have another errno for it, but not that one */
 	assert_true(call->error == -EIO || call->error == -ESTALE);
@@ -415,7 +416,7 @@ static void test_vanished_store_is_not_absence(void **state)
 static void test_file_in_place_of_a_directory_is_reported_as_such(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	char path[128];
 	struct call *call;
 
@@ -423,7 +424,7 @@ static void test_file_in_place_of_a_directory_is_reported_as_such(void **state)
 	held_elf(fixture_held(fixture, "held"), 0xa);
 	snprintf(path, sizeof(path), "%s/[debuginfod]", fixture->directory);
 	assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
-	fetch(fixture, &request, &call);
+	fetch(fixture, &artifact, &call);
 	assert_int_equal(call->error, -EIO);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_FAILED);
 	assert_null(strstr(call->texts[0], strerror(EIO)));
@@ -462,9 +463,9 @@ static void test_each_failure_is_logged_once(void **state)
 	bid_log_init("test", BID_LOG_INFO);
 	dup2(file, STDERR_FILENO);
 	for (uint8_t byte = 1; byte < 0xc; byte++) {
-		struct bid_request request = elf_of(byte);
+		struct bid_artifact artifact = elf_of(byte);
 
-		fetch(fixture, &request, NULL);
+		fetch(fixture, &artifact, NULL);
 	}
 	dup2(before, STDERR_FILENO);
 	bid_log_init("test", BID_LOG_ERROR);

@@ -52,7 +52,7 @@ static void stand_still(void *user, const struct bid_result *result)
 static void test_slow_commit_delays_no_other_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
+	struct bid_artifact large = elf_of(0xa), other = elf_of(0xb), nowhere = elf_of(0x1);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	struct bid_server *server;
 	uint64_t waiter_id;
@@ -77,7 +77,7 @@ static void test_derivation_delays_no_hit_and_no_small_download(void **state)
 {
 	static const char *const names[] = { ".text", ".dynsym", ".comment" };
 	struct fixture *fixture = *state;
-	struct bid_request elf = elf_of(0xa), other = elf_of(0xb), section = request_of(0xa, BID_KIND_SECTION);
+	struct bid_artifact elf = elf_of(0xa), other = elf_of(0xb), section = request_of(0xa, BID_KIND_SECTION);
 	pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 	struct bid_subpath *name;
 	struct bid_server *server;
@@ -150,7 +150,7 @@ static int64_t window_end(struct fixture *fixture)
 static void test_callers_leave_at_the_end_of_their_window(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second, *late, *later;
 	struct held_server *held;
 	int64_t begun, ends[2];
@@ -161,10 +161,10 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 
 	/* all callers within the window leave at its end: both join before the first gets its answer */
 	begun = now_ms();
-	first = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
 	ends[0] = window_end(fixture);
 	sleep_ms(WAIT / 2);
-	second = call_for(fixture, &request);
+	second = call_for(fixture, &artifact);
 	ends[1] = window_end(fixture);
 	in_time = now_ms() - begun < WAIT;
 	assert_int_equal(call_wait(first), -ETIMEDOUT);
@@ -176,7 +176,7 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	assert_true(first->answered_ms - begun >= WAIT - 1);
 
 	/* a caller shortly after the window gets its answer at once */
-	late = call_for(fixture, &request);
+	late = call_for(fixture, &artifact);
 	in_time = now_ms() - begun < WAIT + BID_GRACE_MS;
 	assert_true(call_over(late) || !in_time);
 	assert_int_equal(call_wait(late), -ETIMEDOUT);
@@ -184,7 +184,7 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 	/* a later caller has a new window: the download goes on without waiters */
 	sleep_ms(300);
 	begun = now_ms();
-	later = call_for(fixture, &request);
+	later = call_for(fixture, &artifact);
 	assert_int_equal(call_wait(later), -ETIMEDOUT);
 	assert_true(later->answered_ms - begun >= WAIT - 1);
 	assert_int_equal(held->requests, 1);
@@ -193,7 +193,7 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 
 	held_hold(held, HOLD_NOWHERE);
 	wait_for_no_downloads(fixture);
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	assert_int_equal(held->requests, 1);
 }
 
@@ -201,13 +201,13 @@ static void test_callers_leave_at_the_end_of_their_window(void **state)
 static void test_queued_caller_leaves_in_time(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), in_line = elf_of(0x1);
+	struct bid_artifact artifact = elf_of(0xa), in_line = elf_of(0x1);
 	struct call *first, *second, *late;
 	struct held_server *held;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
-	first = call_for(fixture, &request);
+	first = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	second = call_for(fixture, &in_line);
 	assert_int_equal(call_wait(first), -ETIMEDOUT);
@@ -220,23 +220,23 @@ static void test_queued_caller_leaves_in_time(void **state)
 	assert_int_equal(held->requests, 2);
 	assert_int_equal(held->cancels, 1);
 	assert_int_equal(find(fixture, &in_line, NULL), -EINPROGRESS);
-	assert_int_equal(find(fixture, &request, NULL), 0);
+	assert_int_equal(find(fixture, &artifact, NULL), 0);
 }
 
 /* A new window does not keep the next one's waiters from the artifact. */
 static void test_later_caller_gets_the_continued_download(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
-	assert_int_equal(fetch(fixture, &request, NULL), -ETIMEDOUT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ETIMEDOUT);
 	sleep_ms(300);
 	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	assert_false(call_over(call));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
@@ -246,7 +246,7 @@ static void test_later_caller_gets_the_continued_download(void **state)
 /* A download that was given up ends with its attempt, perhaps late. A later reader does not wait for that end. */
 static void test_reader_after_a_given_up_download_starts_another(void **state)
 {
-	struct bid_request running = elf_of(0xb), queued = elf_of(0xa);
+	struct bid_artifact running = elf_of(0xb), queued = elf_of(0xa);
 	struct fixture *fixture = *state;
 	struct held_server *held;
 	struct call *call;
@@ -268,16 +268,16 @@ static void test_reader_after_a_given_up_download_starts_another(void **state)
 static void test_timed_out_download_continues(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &hasty);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
-	assert_int_equal(fetch(fixture, &request, NULL), -ETIMEDOUT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ETIMEDOUT);
 	sleep_ms(300);
 	fixture_wait_ms(fixture, 2 * PATIENCE_MS);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
 	assert_int_equal(call_wait(call), -EINTR);
 	assert_int_equal(held->cancels, 0);
@@ -289,7 +289,7 @@ static void test_timed_out_download_continues(void **state)
 static void test_progress_counts_bytes(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_progress progress;
 	struct held_server *held;
 	struct call *call;
@@ -299,14 +299,14 @@ static void test_progress_counts_bytes(void **state)
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	call = call_begin(fixture);
 	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
-	bid_broker_fetch(fixture->broker, call->waiter_id, &request);
+	bid_broker_fetch(fixture->broker, call->waiter_id, &artifact);
 	held_wait(held, 1);
 	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), 0);
 	assert_int_equal(progress.received, held->body_len / 2);
 	assert_int_equal(progress.size, held->body_len);
 	assert_string_equal(progress.server, "held");
 	assert_int_equal(progress.waiters, 1);
-	assert_true(bid_id_equal(&progress.request.id, &request.id));
+	assert_true(bid_id_equal(&progress.artifact.id, &artifact.id));
 	held_hold(held, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
 	assert_int_equal(bid_broker_progress(fixture->broker, call->waiter_id, &progress), -ENOENT);
@@ -337,15 +337,15 @@ static void test_each_download_is_listed(void **state)
 	held = fixture_held(fixture, "held");
 	held_hold(held, HOLD_HEAD);
 	for (uint8_t i = 0; i < 3; i++) {
-		struct bid_request request = elf_of(0x20 + i);
+		struct bid_artifact artifact = elf_of(0x20 + i);
 
-		calls[i] = call_for(fixture, &request);
+		calls[i] = call_for(fixture, &artifact);
 	}
 	bid_broker_each_download(fixture->broker, list_one, &all);
 	bid_broker_each_download(fixture->broker, list_one, &one);
 	assert_int_equal(all.n, 3);
-	assert_int_equal(all.seen[0].request.id.bytes[0], 0x20);
-	assert_int_equal(all.seen[2].request.id.bytes[0], 0x22);
+	assert_int_equal(all.seen[0].artifact.id.bytes[0], 0x20);
+	assert_int_equal(all.seen[2].artifact.id.bytes[0], 0x22);
 	assert_int_equal(all.seen[2].size, BID_SIZE_UNKNOWN);
 	assert_int_equal(one.n, 1);
 	held_hold(held, HOLD_NOWHERE);
@@ -358,7 +358,7 @@ static void test_each_download_is_listed(void **state)
 /* A callback may ask for more. */
 struct chain {
 	struct fixture *fixture;
-	struct bid_request next;
+	struct bid_artifact next;
 	struct call *call;
 };
 
@@ -373,7 +373,7 @@ static void ask_next(void *user, const struct bid_result *result)
 static void test_callback_may_submit_a_request(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request first = elf_of(0x1);
+	struct bid_artifact first = elf_of(0x1);
 	struct chain chain = { .fixture = fixture, .next = elf_of(0xa) };
 	struct bid_server *server;
 	uint64_t waiter_id;
@@ -412,13 +412,13 @@ static void test_request_loop_ends_as_unavailable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .detect_loops = true };
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_server *held;
 	struct call *call;
 
 	fixture_broker(fixture, &config);
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	/* also for the broker's own id, which arrives here as with any request */
 	held_wait_requests(held, 2);
 	assert_false(call_over(call));
@@ -432,14 +432,14 @@ static void test_request_loop_delivers_its_own_file(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 60000, .detect_loops = true };
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa), own = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = elf_of(0xa), own = { .kind = BID_KIND_ELF };
 	struct held_server *held;
 	int64_t begun, first;
 	struct call *call;
 
 	fixture_broker(fixture, &config);
 	held = fixture_held_elf(fixture, 0xa, HOLD_HEAD);
-	call = call_for(fixture, &request);
+	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
 	own.id = fixture->broker->servers[0].loop.id;
 	first = next_hedge(fixture);

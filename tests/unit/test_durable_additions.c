@@ -51,14 +51,14 @@ static void test_file_of_another_process_is_synced(void **state)
 static void test_memory_file_is_synced(void **state)
 {
 	static const char symbols[] = "ffffffff81000000 T _text\n";
-	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_KALLSYMS);
 	struct store_fixture *fixture = *state;
 	struct bid_added added;
 
 	run(fixture, "mkdir -p 'store/[kernel.kallsyms]/%s' && printf '%s' > 'store/[kernel.kallsyms]/%s/kallsyms'", ID_B, symbols,
 	    ID_B);
 	syncs = 0;
-	assert_int_equal(bid_store_add_data(fixture->store, &request, 0444, symbols, strlen(symbols), &added), 0);
+	assert_int_equal(bid_store_add_data(fixture->store, &artifact, 0444, symbols, strlen(symbols), &added), 0);
 	assert_true(added.known && syncs == 1);
 }
 
@@ -75,7 +75,7 @@ static int is_how(void *user, const char *name, const char *value)
 
 static int look(void *user, const struct bid_scan_file *file)
 {
-	struct bid_request request = { .id = file->added.id, .kind = file->added.kind };
+	struct bid_artifact artifact = { .id = file->added.id, .kind = file->added.kind };
 	struct reader *reader = user;
 
 	if (file->error < 0)
@@ -86,7 +86,7 @@ static int look(void *user, const struct bid_scan_file *file)
 		return 0;
 	}
 	reader->added++;
-	reader->unrecorded += bid_store_each_field(reader->store, &request, is_how, NULL) != 1;
+	reader->unrecorded += bid_store_each_field(reader->store, &artifact, is_how, NULL) != 1;
 	return 0;
 }
 

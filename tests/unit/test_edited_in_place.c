@@ -92,10 +92,10 @@ static void edit(int fd, const struct file_content *own, const struct file_conte
 static bool is_right(const struct store_fixture *fixture, const char *hex, const struct file_content *own,
 		     const struct file_content *other)
 {
-	struct bid_request request = request_for(hex, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(hex, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct file_content content;
-	int r = bid_store_find(fixture->store, &request, &file);
+	int r = bid_store_find(fixture->store, &artifact, &file);
 
 	if (r < 0) {
 		assert_true(r == -EBADMSG || r == -ENOENT);
@@ -104,7 +104,7 @@ static bool is_right(const struct store_fixture *fixture, const char *hex, const
 	content = read_fd(file.fd);
 	bid_file_release(&file);
 	assert_true(content.len >= own->id_at + ID_LEN);
-	assert_memory_equal(content.data + own->id_at, request.id.bytes, ID_LEN);
+	assert_memory_equal(content.data + own->id_at, artifact.id.bytes, ID_LEN);
 	assert_false(content.len == other->len && memcmp(content.data, other->data, other->len) == 0);
 	free(content.data);
 	return true;

@@ -62,7 +62,7 @@ int mkdirat(int dir, const char *name, mode_t mode)
 
 static int try_fetch(const struct store_fixture *fixture, const char *hex, enum bid_kind kind, const char *name, size_t padding)
 {
-	struct bid_request request = request_for(hex, kind);
+	struct bid_artifact artifact = request_for(hex, kind);
 	struct bid_file file = BID_FILE_NONE;
 	char path[96], *data, zeros[4096] = { 1 };
 	struct bid_txn *txn = NULL;
@@ -74,7 +74,7 @@ static int try_fetch(const struct store_fixture *fixture, const char *hex, enum 
 	assert_true(fd >= 0);
 	assert_int_equal(bid_read_file(fd, 1 << 20, &data, &len), 0);
 	close(fd);
-	r = bid_txn_begin(fixture->store, &request, &txn);
+	r = bid_txn_begin(fixture->store, &artifact, &txn);
 	if (r == 0)
 		r = bid_txn_write(txn, data, len);
 	for (size_t at = 0; r == 0 && at < padding; at += sizeof(zeros))
@@ -231,7 +231,7 @@ static void test_least_recently_used_is_evicted_first(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_evict_config config = { 0 };
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_evict_stats stats;
 
 	fetch(fixture, ID_A, BID_KIND_ELF, "a");
@@ -240,7 +240,7 @@ static void test_least_recently_used_is_evicted_first(void **state)
 	run(fixture, "touch -d '3 days ago' store/.bidfs/record/aa/* && touch -d '2 days ago' store/.bidfs/record/bb/* && "
 		     "touch -d '1 day ago' store/.bidfs/record/cc/*");
 	/* the oldest is served: now it is the youngest */
-	bid_store_used(fixture->store, &request);
+	bid_store_used(fixture->store, &artifact);
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	assert_int_equal(stats.artifacts, 3);
 	assert_int_equal(stats.evicted, 0);
@@ -258,7 +258,7 @@ static void test_least_recently_used_is_evicted_first(void **state)
 static void test_use_is_recorded_once_an_hour(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct stat st;
 	char path[160];
 	time_t begun;
@@ -267,11 +267,11 @@ static void test_use_is_recorded_once_an_hour(void **state)
 	snprintf(path, sizeof(path), "%s/store/.bidfs/record/aa/" REST_A ".elf", fixture->directory);
 	run(fixture, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
 	begun = time(NULL);
-	bid_store_used(fixture->store, &request);
+	bid_store_used(fixture->store, &artifact);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_mtim.tv_sec >= begun - 1);
 	run(fixture, "touch -d '2 hours ago' store/.bidfs/record/aa/*");
-	bid_store_used(fixture->store, &request);
+	bid_store_used(fixture->store, &artifact);
 	assert_int_equal(stat(path, &st), 0);
 	assert_true(st.st_mtim.tv_sec < time(NULL) - 3600);
 }
@@ -280,7 +280,7 @@ static void test_open_file_is_not_evicted(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_evict_config config = { .limits = { .cache_size = 1 }, .dry_run = true };
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_evict_stats stats;
 	struct stat record;
@@ -288,7 +288,7 @@ static void test_open_file_is_not_evicted(void **state)
 
 	fetch(fixture, ID_A, BID_KIND_ELF, "a");
 	fetch(fixture, ID_B, BID_KIND_ELF, "b");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	run(fixture, "touch -d '1 day ago' store/.bidfs/record/aa/*");
 	/* the longest unused; of the two candidates the other one is evicted */
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
@@ -302,7 +302,7 @@ static void test_open_file_is_not_evicted(void **state)
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	/* an open file is in use */
-	assert_int_equal(bid_record_stat(fixture->store, &request, &record), 0);
+	assert_int_equal(bid_record_stat(fixture->store, &artifact, &record), 0);
 	assert_true(record.st_mtim.tv_sec >= time(NULL) - 60);
 	/* a mapping is as good */
 	mapped = mmap(NULL, (size_t)file.st.st_size, PROT_READ, MAP_PRIVATE, file.fd, 0);
@@ -338,7 +338,7 @@ static void test_cached_descriptor_does_not_stop_eviction(void **state)
 	struct store_fixture *fixture = *state;
 	struct kept kept = { .file = BID_FILE_NONE };
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_evict_stats stats;
 
@@ -346,14 +346,14 @@ static void test_cached_descriptor_does_not_stop_eviction(void **state)
 	for (int i = 0; i < 2; i++) {
 		kept.may_be_read = i == 1;
 		fetch(fixture, ID_A, BID_KIND_ELF, "a");
-		assert_int_equal(bid_store_find(fixture->store, &request, &kept.file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, &kept.file), 0);
 		/* a reader has the file open, beside the cache */
-		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 		assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 		assert_int_equal(stats.in_use, 1);
 		bid_file_release(&file);
 		if (kept.file.fd < 0)
-			assert_int_equal(bid_store_find(fixture->store, &request, &kept.file), 0);
+			assert_int_equal(bid_store_find(fixture->store, &artifact, &kept.file), 0);
 		assert_int_equal(evict_all(fixture, false), 1);
 		assert_int_equal(kept.file.fd >= 0, kept.may_be_read);
 		bid_file_release(&kept.file);
@@ -428,11 +428,11 @@ struct between {
 static int add_between(void *user, const struct stat *st)
 {
 	struct between *between = user;
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 
 	if (between->file.fd < 0)
 		return -1;
-	between->marked = bid_store_mark_added(between->fixture->store, &request);
+	between->marked = bid_store_mark_added(between->fixture->store, &artifact);
 	return bid_steal_fd(&between->file.fd);
 }
 
@@ -440,12 +440,12 @@ static void test_file_added_during_eviction_stays(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct between between = { .fixture = fixture, .file = BID_FILE_NONE, .marked = -1 };
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_evict_config config = { .limits = { .cache_size = 1 } };
 	struct bid_evict_stats stats;
 
 	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	assert_int_equal(bid_store_find(fixture->store, &request, &between.file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &between.file), 0);
 	bid_store_on_release_fd(fixture->store, add_between, &between);
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	bid_store_on_release_fd(fixture->store, NULL, NULL);
@@ -456,20 +456,20 @@ static void test_file_added_during_eviction_stays(void **state)
 	assert_int_equal(evict_all(fixture, false), 0);
 	/* and an evicted file cannot be added */
 	fetch(fixture, ID_B, BID_KIND_ELF, "b");
-	request = request_for(ID_B, BID_KIND_ELF);
+	artifact = request_for(ID_B, BID_KIND_ELF);
 	assert_int_equal(evict_all(fixture, false), 1);
-	assert_int_equal(bid_store_mark_added(fixture->store, &request), -ENOENT);
+	assert_int_equal(bid_store_mark_added(fixture->store, &artifact), -ENOENT);
 }
 
 /* A section and an unpacked module can be derived again; their origins stay. */
 static void test_derived_file_is_evicted_and_derived_again(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_SECTION);
 	struct bid_subpath *text;
 
 	assert_int_equal(bid_subpath_section(".text", &text), 0);
-	request.subpath = text;
+	artifact.subpath = text;
 	run(fixture, "xz -kc a > packed");
 	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
 	add(fixture, "b");
@@ -477,7 +477,7 @@ static void test_derived_file_is_evicted_and_derived_again(void **state)
 		struct bid_file file = BID_FILE_NONE;
 
 		assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
-		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 		bid_file_release(&file);
 		assert_int_equal(evict_all(fixture, true), 2);
 		assert_int_equal(evict_all(fixture, false), 2);
@@ -518,7 +518,7 @@ static void test_read_only_store_does_not_evict(void **state)
 	assert_int_equal(bid_store_open(path, 0, &reader), 0);
 	assert_int_equal(bid_store_evict(reader, &config, &stats), -EROFS);
 	assert_int_equal(bid_store_keep_limits(reader, &config.limits), -EROFS);
-	bid_store_used(reader, &(struct bid_request){ .kind = BID_KIND_ELF });
+	bid_store_used(reader, &(struct bid_artifact){ .kind = BID_KIND_ELF });
 	bid_store_free(reader);
 }
 
@@ -560,7 +560,7 @@ static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_request request = request_for(ID_A, BID_KIND_UNSTRIPPED);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_UNSTRIPPED);
 
 	small_disk_begin(fixture);
 	/* an eviction makes room for 64 MiB at least */
@@ -571,7 +571,7 @@ static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
 	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 66 << 20), 0);
 	assert_int_equal(try_fetch(fixture, ID_LONG, BID_KIND_ELF, "long", 66 << 20), 0);
 	run(fixture, "! dd if=/dev/zero of=store/filler bs=4k 2>/dev/null");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_true(file.st.st_nlink > 0);
 	bid_file_release(&file);
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
@@ -611,13 +611,13 @@ static int expect_room(struct bid_txn *txn, uint64_t size)
 /* Eviction makes room before a file of known size arrives. A size that can never fit evicts nothing. */
 static void test_announced_size_makes_room_before_writing(void **state)
 {
-	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_ELF);
 	struct store_fixture *fixture = *state;
 	struct bid_txn *txn;
 
 	small_disk_begin(fixture);
 	assert_int_equal(try_fetch(fixture, ID_A, BID_KIND_ELF, "a", 400 * 1024), 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(expect_room(txn, 500 * 1024), 0);
 	assert_int_equal(expect_room(txn, 2 << 20), -ENOSPC);
 	assert_non_null(strstr(bid_txn_reason(txn), "No space left on device for 2097152 bytes"));
@@ -633,13 +633,13 @@ static void test_announced_size_makes_room_before_writing(void **state)
 static void test_min_free_is_not_available(void **state)
 {
 	struct bid_limits limits = { .min_free = 512 * 1024 };
-	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_ELF);
 	struct store_fixture *fixture = *state;
 	struct bid_txn *txn;
 
 	small_disk_begin(fixture);
 	assert_int_equal(bid_store_keep_limits(fixture->store, &limits), 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(expect_room(txn, 600 * 1024), -ENOSPC);
 	assert_int_equal(expect_room(txn, 400 * 1024), 0);
 	bid_txn_free(txn);

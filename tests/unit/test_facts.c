@@ -74,7 +74,7 @@ static void test_unreadable_digest_refuses_every_file(void **state)
 
 static void test_missing_memory_leaves_out_no_digest(void **state)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_verify_config config = { .deep = true };
 	struct store_fixture *fixture = *state;
 	struct bid_verify_stats stats;
@@ -82,9 +82,9 @@ static void test_missing_memory_leaves_out_no_digest(void **state)
 
 	/* a small file takes no memory */
 	run(fixture, "cp a large && truncate -s 3M large");
-	assert_int_equal(store_fixture_try_fetch(fixture, request, "large", false), 0);
+	assert_int_equal(store_fixture_try_fetch(fixture, artifact, "large", false), 0);
 	no_memory = true;
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), -ENOMEM);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), -ENOMEM);
 	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), -ENOMEM);
 	no_memory = false;
 	assert_int_equal(bid_store_verify(fixture->store, &config, &stats), 0);
@@ -122,14 +122,14 @@ static size_t count(const struct store_fixture *fixture)
 
 static void write_fact(const struct store_fixture *fixture, const char *more)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 
-	assert_int_equal(bid_fact_write(fixture->store, BID_LAYOUT_FIRST, &request, more, "text"), 0);
+	assert_int_equal(bid_fact_write(fixture->store, BID_LAYOUT_FIRST, &artifact, more, "text"), 0);
 }
 
 static void test_trim_keeps_the_newer_half(void **state)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct store_fixture *fixture = *state;
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
@@ -142,8 +142,8 @@ static void test_trim_keeps_the_newer_half(void **state)
 	assert_int_equal(count(fixture), 20);
 	assert_int_equal(bid_fact_trim(fixture->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MIN), 0);
 	assert_int_equal(count(fixture), 5);
-	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &request, "14", text), -ENOENT);
-	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &request, "15", text), 0);
+	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &artifact, "14", text), -ENOENT);
+	assert_int_equal(bid_fact_read(fixture->store, BID_LAYOUT_FIRST, &artifact, "15", text), 0);
 	assert_string_equal(text, "text");
 	/* by age alone */
 	assert_int_equal(bid_fact_trim(fixture->store, BID_LAYOUT_FIRST, 256 * 10, INT64_MAX), 0);

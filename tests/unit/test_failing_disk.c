@@ -77,15 +77,15 @@ int ftruncate(int fd, off_t len)
 }
 
 /* Shared blocks, which this file system may lack anyway. */
-int ioctl(int fd, unsigned long request, ...)
+int ioctl(int fd, unsigned long artifact, ...)
 {
 	va_list arguments;
 	void *argument;
 
-	va_start(arguments, request);
+	va_start(arguments, artifact);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	return fails() ? -1 : (int)syscall(SYS_ioctl, fd, request, argument);
+	return fails() ? -1 : (int)syscall(SYS_ioctl, fd, artifact, argument);
 }
 
 ssize_t copy_file_range(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t len, unsigned flags)
@@ -161,7 +161,7 @@ static void read_file(const struct store_fixture *fixture, const char *name, cha
 
 static int fetch(const struct store_fixture *fixture)
 {
-	struct bid_request request = request_for(ID_B, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_txn *txn = NULL;
 	unsigned kept = countdown;
@@ -172,7 +172,7 @@ static int fetch(const struct store_fixture *fixture)
 	countdown = 0;
 	read_file(fixture, "b", &data, &len);
 	countdown = kept;
-	r = bid_txn_begin(fixture->store, &request, &txn);
+	r = bid_txn_begin(fixture->store, &artifact, &txn);
 	for (size_t at = 0; r == 0 && at < len; at += 8192)
 		r = bid_txn_write(txn, data + at, len - at < 8192 ? len - at : 8192);
 	if (r == 0)
@@ -231,10 +231,10 @@ static int add_fetched(const struct store_fixture *fixture)
 static int add_memory(const struct store_fixture *fixture)
 {
 	static const char symbols[] = "ffffffff81000000 T _text\n";
-	struct bid_request request = request_for(ID_B, BID_KIND_KALLSYMS);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_KALLSYMS);
 	struct bid_added added;
 
-	return bid_store_add_data(fixture->store, &request, 0400, symbols, sizeof(symbols) - 1, &added);
+	return bid_store_add_data(fixture->store, &artifact, 0400, symbols, sizeof(symbols) - 1, &added);
 }
 
 static int keep_by_content(const struct store_fixture *fixture)
@@ -248,14 +248,14 @@ static int keep_by_content(const struct store_fixture *fixture)
 
 static int add_negative(const struct store_fixture *fixture)
 {
-	struct bid_request request = request_for(ID_B, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_B, BID_KIND_DEBUGINFO);
 	struct bid_negative *negative;
 	int r = bid_negative_new(fixture->store, &negative);
 
 	if (r < 0)
 		return r;
 	/* in memory after a failed call */
-	bid_negative_add(negative, &request, "http://a", BID_OUTCOME_ABSENT);
+	bid_negative_add(negative, &artifact, "http://a", BID_OUTCOME_ABSENT);
 	bid_negative_free(negative);
 	return 0;
 }
@@ -352,7 +352,7 @@ static void prepare(struct store_fixture *fixture, unsigned flags)
 
 static void prepare_once(struct store_fixture *fixture)
 {
-	struct bid_request request = request_for(ID_LONG, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_LONG, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_txn *txn;
 	char *data;
@@ -362,7 +362,7 @@ static void prepare_once(struct store_fixture *fixture)
 	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
 	perf_adds(fixture, "a.stripped", "opt/a", ID_A, "elf");
 	read_file(fixture, "long", &data, &len);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, data, len), 0);
 	assert_int_equal(bid_txn_commit(txn, &(struct bid_origin){ .how = "fetched" }, &file), 0);
 	bid_file_release(&file);

@@ -18,12 +18,12 @@ static const struct {
 
 static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, struct stat *ret_st)
 {
-	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
 	struct bid_file file;
 	struct bid_fd *fd;
 
 	perf_adds(fixture, builds[number].file, builds[number].file, builds[number].id, "elf");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
 	assert_int_equal(bid_fd_cache_keep(fds, number, &file, &fd), 0);
@@ -32,8 +32,8 @@ static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, 
 
 static bool is_kept(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number)
 {
-	struct bid_request request = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_fd *fd = bid_fd_cache_get(fds, fixture->store, number, &request, NULL, NULL);
+	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
+	struct bid_fd *fd = bid_fd_cache_get(fds, fixture->store, number, &artifact, NULL, NULL);
 
 	if (fd)
 		bid_fd_cache_put(fds, fd);
@@ -142,12 +142,12 @@ static void ignore_id(void *user, int id)
 static int open_build(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, unsigned build,
 		      struct bid_fd **ret_fd)
 {
-	struct bid_request request = request_for(builds[build].id, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(builds[build].id, BID_KIND_ELF);
 	struct bid_file file;
 	struct bid_fd *fd;
 	int id = 0, r;
 
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	r = bid_fd_cache_keep(fds, number, &file, &fd);
 	if (r < 0)
 		return r;

@@ -71,10 +71,10 @@ static void test_each_kind_has_its_url(void **state)
 	set_up(&setting, &calm);
 	capture_init(&capture);
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		struct bid_request request = { .kind = others[i] };
+		struct bid_artifact artifact = { .kind = others[i] };
 
-		assert_int_equal(bid_id_parse_str(ID, &request.id), 0);
-		assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), -EOPNOTSUPP);
+		assert_int_equal(bid_id_parse_str(ID, &artifact.id), 0);
+		assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), -EOPNOTSUPP);
 	}
 	start(setting.server, ID, BID_KIND_ELF, &capture);
 	await_done(&capture);
@@ -230,19 +230,19 @@ static void test_time_limits_end_requests(void **state)
 /* Fetch the source file or section @name, and check the result. */
 static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *name, enum bid_outcome outcome, const char *text)
 {
-	struct bid_request request = { .kind = kind };
+	struct bid_artifact artifact = { .kind = kind };
 	struct bid_subpath *subpath;
 	struct capture capture;
 	struct setting setting;
 	int r = kind == BID_KIND_SOURCE ? bid_subpath_source(name, &subpath) : bid_subpath_section(name, &subpath);
 
 	assert_int_equal(r, 0);
-	assert_int_equal(bid_id_parse_str(ID, &request.id), 0);
-	request.subpath = subpath;
+	assert_int_equal(bid_id_parse_str(ID, &artifact.id), 0);
+	artifact.subpath = subpath;
 	set_up(&setting, &calm);
 	behave(behaviour);
 	capture_init(&capture);
-	assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), 0);
+	assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), 0);
 	await_done(&capture);
 	if (capture.outcome != outcome || strcmp(capture.text, text) != 0)
 		fail_msg("%s for %s: %s, \"%s\"", behaviour, name, bid_outcome_name(capture.outcome), capture.text);

@@ -317,12 +317,12 @@ enum { WORKERS = 4, EACH = 60 };
 static void *worker_main(void *argument)
 {
 	struct flow_worker *worker = argument;
-	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	struct bid_artifact artifact = { .kind = BID_KIND_DEBUGINFO };
 
-	bid_id_parse_str(ABSENT_ID, &request.id);
+	bid_id_parse_str(ABSENT_ID, &artifact.id);
 	for (unsigned i = 0; i < EACH; i++) {
 		capture_init(&worker->captures[i]);
-		if (worker->server->ops->start(worker->server, &request, &receiver, &worker->captures[i]) < 0)
+		if (worker->server->ops->start(worker->server, &artifact, &receiver, &worker->captures[i]) < 0)
 			return worker;
 		if (i % 3 == 0)
 			worker->server->ops->cancel(worker->server, &worker->captures[i]);

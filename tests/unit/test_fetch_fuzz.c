@@ -216,10 +216,10 @@ static void write_response(struct scribe *scribe, unsigned seed)
 
 static void serve(struct scribe *scribe, int fd)
 {
-	char request[4096];
+	char artifact[4096];
 	size_t sent = 0;
 
-	if (recv(fd, request, sizeof(request), 0) <= 0)
+	if (recv(fd, artifact, sizeof(artifact), 0) <= 0)
 		return;
 	write_response(scribe, scribe->seed);
 	while (sent < scribe->len) {
@@ -231,7 +231,7 @@ static void serve(struct scribe *scribe, int fd)
 	}
 	/* unread bytes would turn the end into a reset */
 	shutdown(fd, SHUT_WR);
-	while (recv(fd, request, sizeof(request), 0) > 0)
+	while (recv(fd, artifact, sizeof(artifact), 0) > 0)
 		;
 }
 

@@ -155,17 +155,17 @@ static void test_servers_and_sections_are_found(void **state)
 
 	set_up_tree(&setting, "tree");
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct bid_request request = { .kind = cases[i].kind };
+		struct bid_artifact artifact = { .kind = cases[i].kind };
 		struct bid_subpath *subpath;
 		struct capture capture;
 
-		assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
+		assert_int_equal(bid_id_parse_str(WEB_ID, &artifact.id), 0);
 		assert_int_equal(cases[i].kind == BID_KIND_SOURCE ? bid_subpath_source(cases[i].subpath, &subpath)
 								  : bid_subpath_section(cases[i].subpath, &subpath),
 				 0);
-		request.subpath = subpath;
+		artifact.subpath = subpath;
 		capture_init(&capture);
-		assert_int_equal(setting.server->ops->start(setting.server, &request, &receiver, &capture), 0);
+		assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), 0);
 		bid_subpath_unref(subpath);
 		await_done(&capture);
 		if (capture.outcome != cases[i].outcome)
@@ -253,7 +253,7 @@ static void look_at_health(void *user)
 /* The server calls done() without its lock. */
 static void test_receiver_may_submit_a_request(void **state)
 {
-	struct bid_request request = { .kind = BID_KIND_DEBUGINFO };
+	struct bid_artifact artifact = { .kind = BID_KIND_DEBUGINFO };
 	struct bid_receiver looks = receiver;
 	struct capture capture;
 	struct setting setting;
@@ -262,8 +262,8 @@ static void test_receiver_may_submit_a_request(void **state)
 	capture_init(&capture);
 	capture.next_server = setting.server;
 	looks.sent = look_at_health;
-	assert_int_equal(bid_id_parse_str(WEB_ID, &request.id), 0);
-	assert_int_equal(setting.server->ops->start(setting.server, &request, &looks, &capture), 0);
+	assert_int_equal(bid_id_parse_str(WEB_ID, &artifact.id), 0);
+	assert_int_equal(setting.server->ops->start(setting.server, &artifact, &looks, &capture), 0);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);

@@ -23,14 +23,14 @@ enum { NAMES_MAX = 4096 };
 static void test_file_added_by_perf_is_found(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_id id = id_of(ID_A);
 	char where[PATH_MAX];
 
 	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
 	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_true(file.st.st_size > 0);
 	bid_file_release(&file);
@@ -46,11 +46,11 @@ static void test_file_added_by_perf_is_found(void **state)
 static void test_unstripped_file_is_its_own_debuginfo(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	bid_file_release(&file);
 
@@ -61,23 +61,23 @@ static void test_unstripped_file_is_its_own_debuginfo(void **state)
 static void test_stripped_debug_file_comes_last(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
 	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_true(file.stripped);
 	bid_file_release(&file);
 
 	run(fixture, "cp a store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_false(file.stripped);
 	bid_file_release(&file);
 
 	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp a.debug 'store/[debuginfod]/" ID_A "/debug'");
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_false(file.stripped);
 	bid_file_release(&file);
@@ -202,7 +202,7 @@ static void test_link_out_of_the_store_is_not_followed(void **state)
 static void test_compressed_module_is_unpacked(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	static const char *const packers[] = { "xz -kc", "gzip -kc", "zstd -qc" };
 
 	for (size_t i = 0; i < sizeof(packers) / sizeof(packers[0]); i++) {
@@ -215,7 +215,7 @@ static void test_compressed_module_is_unpacked(void **state)
 		snprintf(path, sizeof(path), "%s/a", fixture->directory);
 		assert_int_equal(stat(path, &st), 0);
 		for (int times = 0; times < 2; times++) {
-			assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+			assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 			assert_int_equal(file.st.st_size, st.st_size);
 			bid_file_release(&file);
 		}
@@ -228,15 +228,15 @@ static void test_compressed_module_is_unpacked(void **state)
 static void test_lookup_alone_derives_nothing(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF), debuginfo = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF), debuginfo = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
 	run(fixture, "xz -kc a > packed");
 	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
-	assert_int_equal(bid_find_stored(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_find_stored(fixture->store, &artifact, &file), 0);
 	assert_true(file.packed);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
+	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
 	assert_int_equal(bid_store_find_stored(fixture->store, &debuginfo, &file), -EAGAIN);
 	assert_false(has_path(fixture, ".bidfs/unpacked"));
 
@@ -245,7 +245,7 @@ static void test_lookup_alone_derives_nothing(void **state)
 	assert_int_equal(bid_store_find(fixture->store, &debuginfo, &file), 0);
 	assert_true(file.kind == BID_KIND_ELF && !file.packed && !file.stripped);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), 0);
 	assert_false(file.packed);
 	bid_file_release(&file);
 }
@@ -254,7 +254,7 @@ static void test_lookup_alone_derives_nothing(void **state)
 static void test_files_of_different_builds_are_put_together_once(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_UNSTRIPPED);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_UNSTRIPPED);
 	struct bid_file file = BID_FILE_NONE;
 
 	run(fixture, "echo 'char pad[99999] = { 1 }; int main(void) { return pad[0]; }' >other.c && "
@@ -263,12 +263,12 @@ static void test_files_of_different_builds_are_put_together_once(void **state)
 	perf_adds(fixture, "other.debug", "usr/bin/a", ID_A, "debug");
 	/* longer than a tick of the clock, so that the result is cached */
 	usleep(50 * 1000);
-	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), -EBADMSG);
-	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EOPNOTSUPP);
+	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), -EBADMSG);
+	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EOPNOTSUPP);
 	run(fixture, "cp a.debug store/usr/bin/a/" ID_A "/debug");
-	assert_int_equal(bid_store_find_stored(fixture->store, &request, &file), -EAGAIN);
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	bid_file_release(&file);
 }
 
@@ -409,7 +409,7 @@ static unsigned times(const char *names, const char *word)
 static void test_unreadable_probes_hide_nothing(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_PROBES);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_PROBES);
 	struct rlimit unlimited, small;
 	char path[96], place[64];
 	int fd = -1, r;
@@ -426,11 +426,11 @@ static void test_unreadable_probes_hide_nothing(void **state)
 	small.rlim_cur = 4096;
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	r = bid_store_open_probes(fixture->store, &request.id, place, true, &fd);
+	r = bid_store_open_probes(fixture->store, &artifact.id, place, true, &fd);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	assert_true(r < 0);
 	run(fixture, "! test -e store/usr/bin/a/" ID_A "/probes");
-	assert_int_equal(bid_store_open_probes(fixture->store, &request.id, place, true, &fd), 0);
+	assert_int_equal(bid_store_open_probes(fixture->store, &artifact.id, place, true, &fd), 0);
 	close(fd);
 	run(fixture, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
 }

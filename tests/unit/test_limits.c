@@ -82,13 +82,13 @@ static void test_modules_of_a_long_table_are_complete(void **state)
 
 static int open_section(struct bid_store *store, const char *id, const char *name, struct bid_file *ret_file)
 {
-	struct bid_request request = { .id = id_of(id), .kind = BID_KIND_SECTION };
+	struct bid_artifact artifact = { .id = id_of(id), .kind = BID_KIND_SECTION };
 	struct bid_subpath *subpath;
 	int r;
 
 	assert_int_equal(bid_subpath_section(name, &subpath), 0);
-	request.subpath = subpath;
-	r = bid_store_find(store, &request, ret_file);
+	artifact.subpath = subpath;
+	r = bid_store_find(store, &artifact, ret_file);
 	bid_subpath_unref(subpath);
 	return r;
 }
@@ -179,13 +179,13 @@ static void make_deep(const struct store_fixture *fixture, const char *path, uns
 	}
 }
 
-static int no_artifact(void *user, const struct bid_request *artifact)
+static int no_artifact(void *user, const struct bid_artifact *artifact)
 {
 	fail_msg("there is a source");
 	return 0;
 }
 
-static int count_artifact(void *user, const struct bid_request *artifact)
+static int count_artifact(void *user, const struct bid_artifact *artifact)
 {
 	++*(unsigned *)user;
 	return 0;

@@ -38,40 +38,40 @@ static struct bid_negative *begin(const struct store_fixture *fixture)
 	return negative;
 }
 
-static struct bid_request request(uint64_t number, enum bid_kind kind)
+static struct bid_artifact artifact(uint64_t number, enum bid_kind kind)
 {
-	struct bid_request request = { .kind = kind };
+	struct bid_artifact artifact = { .kind = kind };
 
 	number = htole64(number);
-	assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &request.id), 0);
-	return request;
+	assert_int_equal(bid_id_from_bytes(&number, sizeof(number), &artifact.id), 0);
+	return artifact;
 }
 
 static void add(struct bid_negative *negative, uint64_t number)
 {
-	struct bid_request one = request(number, BID_KIND_ELF);
+	struct bid_artifact one = artifact(number, BID_KIND_ELF);
 
 	bid_negative_add(negative, &one, "server", BID_OUTCOME_ABSENT);
 }
 
-/* Returns the seconds left of the entry for @request, with the reason "absent"; 0 without one. */
-static unsigned ttl_of(struct bid_negative *negative, const struct bid_request *request, const char *source)
+/* Returns the seconds left of the entry for @artifact, with the reason "absent"; 0 without one. */
+static unsigned ttl_of(struct bid_negative *negative, const struct bid_artifact *artifact, const char *source)
 {
 	unsigned ttl;
 
-	return bid_negative_lookup(negative, request, source, &ttl) == BID_OUTCOME_ABSENT ? ttl : 0;
+	return bid_negative_lookup(negative, artifact, source, &ttl) == BID_OUTCOME_ABSENT ? ttl : 0;
 }
 
 static unsigned ttl(struct bid_negative *negative, uint64_t number)
 {
-	struct bid_request one = request(number, BID_KIND_ELF);
+	struct bid_artifact one = artifact(number, BID_KIND_ELF);
 
 	return ttl_of(negative, &one, "server");
 }
 
 static void forget(struct bid_negative *negative, uint64_t number)
 {
-	struct bid_request one = request(number, BID_KIND_ELF);
+	struct bid_artifact one = artifact(number, BID_KIND_ELF);
 
 	bid_negative_forget(negative, &one, "server");
 }
@@ -98,8 +98,8 @@ static void test_repeated_absence_backs_off(void **state)
 
 static void test_entries_are_per_kind_id_subpath_and_source(void **state)
 {
-	struct bid_request elf = request(1, BID_KIND_ELF), debuginfo = request(1, BID_KIND_DEBUGINFO), padded = elf;
-	struct bid_request source = request(1, BID_KIND_SOURCE), other = source;
+	struct bid_artifact elf = artifact(1, BID_KIND_ELF), debuginfo = artifact(1, BID_KIND_DEBUGINFO), padded = elf;
+	struct bid_artifact source = artifact(1, BID_KIND_SOURCE), other = source;
 	struct bid_negative *negative = begin(*state);
 	struct bid_subpath *one, *two;
 
@@ -207,7 +207,7 @@ static void test_each_reason_has_its_ttl(void **state)
 		{ BID_OUTCOME_TOO_LARGE, 10 * MINUTE, BID_NEGATIVE_ALL },
 	};
 	struct bid_negative *negative = begin(*state), *other = begin(*state);
-	struct bid_request one = request(1, BID_KIND_ELF);
+	struct bid_artifact one = artifact(1, BID_KIND_ELF);
 	unsigned ttl = 0;
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(*reasons); i++)
@@ -236,7 +236,7 @@ static void test_clock_set_back_expires_entries(void **state)
 static void test_read_only_store_stays_unchanged(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request one = request(1, BID_KIND_ELF);
+	struct bid_artifact one = artifact(1, BID_KIND_ELF);
 	struct bid_negative *negative;
 	struct bid_store *store;
 	char path[128];

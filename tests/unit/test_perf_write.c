@@ -49,8 +49,8 @@ time_t time(time_t *ret_now)
 	return now.tv_sec + ahead;
 }
 
-/* Write the fixture's file @name through a transaction for @request and commit it. */
-static int put(const struct store_fixture *fixture, struct bid_request request, const char *name, size_t cut)
+/* Write the fixture's file @name through a transaction for @artifact and commit it. */
+static int put(const struct store_fixture *fixture, struct bid_artifact artifact, const char *name, size_t cut)
 {
 	struct bid_origin origin = { .how = "fetched", .server = "http://example.org", .file = "/usr/bin/\xff" };
 	struct bid_file file = BID_FILE_NONE;
@@ -63,7 +63,7 @@ static int put(const struct store_fixture *fixture, struct bid_request request, 
 	snprintf(path, sizeof(path), "%s/%s", fixture->directory, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
 	assert_int_equal(bid_txn_reset(txn), 0);
 	while ((n = read(fd, buffer, cut && cut < sizeof(buffer) ? cut : sizeof(buffer))) > 0) {
@@ -133,7 +133,7 @@ static unsigned long writes(void)
 static void put_in_pieces(const struct store_fixture *fixture, const char *data, size_t len, const size_t *sizes, size_t n_sizes)
 {
 	struct bid_subpath *subpath;
-	struct bid_request request = { .id = id_of(ID_A), .kind = BID_KIND_SOURCE };
+	struct bid_artifact artifact = { .id = id_of(ID_A), .kind = BID_KIND_SOURCE };
 	struct bid_origin origin = { .how = "fetched", .server = "http://example.org" };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_verify_config config = { .deep = true };
@@ -142,8 +142,8 @@ static void put_in_pieces(const struct store_fixture *fixture, const char *data,
 	size_t at = 0;
 
 	assert_int_equal(bid_subpath_source("/pieces", &subpath), 0);
-	request.subpath = subpath;
-	assert_int_equal(bid_txn_begin(fixture->store, &request, &txn), 0);
+	artifact.subpath = subpath;
+	assert_int_equal(bid_txn_begin(fixture->store, &artifact, &txn), 0);
 	assert_int_equal(bid_txn_write(txn, "rubbish", 7), 0);
 	assert_int_equal(bid_txn_reset(txn), 0);
 	for (size_t i = 0; at < len; i++) {
@@ -434,11 +434,11 @@ static void test_link_to_another_build_is_repaired(void **state)
 
 static mode_t mode_in_store(const struct store_fixture *fixture, const char *hex)
 {
-	struct bid_request request = request_for(hex, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(hex, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	mode_t mode;
 
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	mode = file.st.st_mode & 07777;
 	bid_file_release(&file);
 	return mode;
@@ -494,7 +494,7 @@ static void test_damaged_record_loses_only_itself(void **state)
 static void test_read_only_store_is_not_written(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_ELF);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
 	struct bid_store *reader;
 	struct bid_added added;
 	struct bid_txn *txn;
@@ -502,7 +502,7 @@ static void test_read_only_store_is_not_written(void **state)
 
 	snprintf(path, sizeof(path), "%s/store", fixture->directory);
 	assert_int_equal(bid_store_open(path, 0, &reader), 0);
-	assert_int_equal(bid_txn_begin(reader, &request, &txn), -EROFS);
+	assert_int_equal(bid_txn_begin(reader, &artifact, &txn), -EROFS);
 	snprintf(path, sizeof(path), "%s/a", fixture->directory);
 	assert_int_equal(bid_store_add(reader, path, BID_LINK_AUTO, &added), -EROFS);
 	bid_store_free(reader);

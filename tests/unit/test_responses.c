@@ -28,17 +28,17 @@ static int tell(void *user, const struct bid_report *answer, unsigned again_s)
 
 static struct told responses_of(struct fixture *fixture, uint8_t byte)
 {
-	struct bid_request request = elf_of(byte);
+	struct bid_artifact artifact = elf_of(byte);
 	struct told told = { .n = 0 };
 
-	assert_int_equal(bid_broker_each_response(fixture->broker, &request.id, tell, &told), 0);
+	assert_int_equal(bid_broker_each_response(fixture->broker, &artifact.id, tell, &told), 0);
 	return told;
 }
 
 static void test_last_response_of_each_source_is_kept(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *second;
 	struct told told;
 
@@ -47,7 +47,7 @@ static void test_last_response_of_each_source_is_kept(void **state)
 	second = fixture_memory(fixture, "second");
 	memory_server_set_default(second, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);
-	assert_int_equal(fetch(fixture, &request, NULL), -EHOSTUNREACH);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -EHOSTUNREACH);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_UNAVAILABLE);
@@ -59,7 +59,7 @@ static void test_last_response_of_each_source_is_kept(void **state)
 	/* the delivery replaces the earlier response of the server */
 	put_elf(second, 0xa, 0xa);
 	sleep_ms(300); /* the result expires */
-	assert_int_equal(fetch(fixture, &request, NULL), 0);
+	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 2);
 	assert_int_equal(told.answers[0].outcome, BID_OUTCOME_FOUND);
@@ -70,18 +70,18 @@ static void test_last_response_of_each_source_is_kept(void **state)
 static void test_earlier_entries_are_listed(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request request = elf_of(0xa);
+	struct bid_artifact artifact = elf_of(0xa);
 	struct told told;
 
 	fixture_broker(fixture, &patient);
 	fixture_memory(fixture, "memory");
-	assert_int_equal(fetch(fixture, &request, NULL), -ENOENT);
+	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	fixture_end_broker(fixture);
 	fixture_broker(fixture, &patient);
 	fixture_memory(fixture, "memory");
 	told = responses_of(fixture, 0xa);
 	assert_int_equal(told.n, 1);
-	assert_int_equal(told.answers[0].request.kind, BID_KIND_ELF);
+	assert_int_equal(told.answers[0].artifact.kind, BID_KIND_ELF);
 	assert_int_equal(told.answers[0].time, 0);
 	assert_in_range(told.again_s[0], 80, 90);
 }
@@ -89,7 +89,7 @@ static void test_earlier_entries_are_listed(void **state)
 static void test_oldest_response_is_dropped(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_request one = elf_of(0xa), server = request_of(0xb, BID_KIND_SOURCE);
+	struct bid_artifact one = elf_of(0xa), server = request_of(0xb, BID_KIND_SOURCE);
 
 	fixture_broker(fixture, &patient);
 	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNAVAILABLE);

@@ -408,8 +408,8 @@ static void test_memory_file_has_perfs_path(void **state)
 {
 	static const char symbols[] = "ffffffff81000000 T _stext\n";
 	struct store_fixture *fixture = *state;
-	struct bid_request kallsyms = request_for(ID_A, BID_KIND_KALLSYMS), vdso = request_for(ID_B, BID_KIND_VDSO);
-	struct bid_request elf = request_for(ID_B, BID_KIND_ELF);
+	struct bid_artifact kallsyms = request_for(ID_A, BID_KIND_KALLSYMS), vdso = request_for(ID_B, BID_KIND_VDSO);
+	struct bid_artifact elf = request_for(ID_B, BID_KIND_ELF);
 	struct bid_added added;
 	char path[PATH_MAX];
 	char *image;

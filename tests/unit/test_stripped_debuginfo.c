@@ -14,10 +14,10 @@
 /* The debuginfo that is served is the fixture's file @name. */
 static void is_served(const struct store_fixture *fixture, const char *name)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
-	assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	run(fixture, "cmp %s /proc/%d/fd/%d && ! ls store/.bidfs/quarantine/* 2>/dev/null", name, getpid(), file.fd);
 	bid_file_release(&file);
 }
@@ -116,13 +116,13 @@ static void test_added_unstripped_program_replaces_a_stripped_debug_file(void **
 static void test_written_debug_file_replaces_a_stripped_one(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_DEBUGINFO);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_txn *txn;
 
 	perf_names(fixture, "a.stripped", "a.stripped");
 	assert_int_equal(bid_txn_begin_write(fixture->store, &txn), 0);
 	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
-	assert_int_equal(bid_txn_commit_as(txn, &request, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_txn_commit_as(txn, &artifact, "usr/bin/a/" ID_A), 0);
 	bid_txn_free(txn);
 	is_served(fixture, "a.debug");
 	run(fixture, "cmp a.debug " LINK "/debug");

@@ -106,26 +106,26 @@ static void test_malformed_section_name_is_refused(void **state)
 
 static void test_request_without_its_subpath_is_invalid(void **state)
 {
-	struct bid_request request = { .kind = BID_KIND_SECTION }, kept;
+	struct bid_artifact artifact = { .kind = BID_KIND_SECTION }, kept;
 	struct bid_subpath *subpath;
 
-	assert_int_equal(bid_id_parse_str("aabb", &request.id), 0);
+	assert_int_equal(bid_id_parse_str("aabb", &artifact.id), 0);
 	assert_int_equal(bid_subpath_section(".text", &subpath), 0);
-	assert_false(bid_request_valid(&request));
-	request.subpath = subpath;
-	assert_true(bid_request_valid(&request));
-	request.kind = BID_KIND_ELF;
-	assert_false(bid_request_valid(&request));
-	request.kind = BID_KIND_END;
-	assert_false(bid_request_valid(&request));
-	request.kind = BID_KIND_SOURCE;
-	request.id.len = 0;
-	assert_false(bid_request_valid(&request));
+	assert_false(bid_artifact_valid(&artifact));
+	artifact.subpath = subpath;
+	assert_true(bid_artifact_valid(&artifact));
+	artifact.kind = BID_KIND_ELF;
+	assert_false(bid_artifact_valid(&artifact));
+	artifact.kind = BID_KIND_END;
+	assert_false(bid_artifact_valid(&artifact));
+	artifact.kind = BID_KIND_SOURCE;
+	artifact.id.len = 0;
+	assert_false(bid_artifact_valid(&artifact));
 
-	kept = bid_request_keep(&request);
+	kept = bid_artifact_keep(&artifact);
 	bid_subpath_unref(subpath);
 	assert_string_equal(bid_subpath_text(kept.subpath), ".text");
-	bid_request_release(&kept);
+	bid_artifact_release(&kept);
 	assert_null(kept.subpath);
 	assert_string_equal(bid_subpath_text(NULL), "");
 }

@@ -213,22 +213,22 @@ static void test_shown_url_hides_the_password(void **state)
 
 static void test_request_has_its_url(void **state)
 {
-	struct bid_request request = { .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 	bid_auto_free char *elf = NULL, *debuginfo = NULL;
 	char *none = NULL;
 
-	assert_int_equal(bid_id_parse_str("00ff7f20", &request.id), 0);
-	assert_int_equal(bid_url_for_request("http://h/x", &request, &elf), 0);
+	assert_int_equal(bid_id_parse_str("00ff7f20", &artifact.id), 0);
+	assert_int_equal(bid_url_for_request("http://h/x", &artifact, &elf), 0);
 	assert_string_equal(elf, "http://h/x/buildid/00ff7f20/executable");
-	request.kind = BID_KIND_DEBUGINFO;
-	assert_int_equal(bid_url_for_request("http://h/x", &request, &debuginfo), 0);
+	artifact.kind = BID_KIND_DEBUGINFO;
+	assert_int_equal(bid_url_for_request("http://h/x", &artifact, &debuginfo), 0);
 	assert_string_equal(debuginfo, "http://h/x/buildid/00ff7f20/debuginfo");
 
 	for (int kind = BID_KIND_NONE; kind <= BID_KIND_END; kind++) {
 		if (kind == BID_KIND_ELF || kind == BID_KIND_DEBUGINFO || bid_kind_has_subpath((enum bid_kind)kind))
 			continue;
-		request.kind = (enum bid_kind)kind;
-		assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EOPNOTSUPP);
+		artifact.kind = (enum bid_kind)kind;
+		assert_int_equal(bid_url_for_request("http://h/x", &artifact, &none), -EOPNOTSUPP);
 		assert_null(none);
 	}
 }
@@ -246,22 +246,22 @@ static void test_request_encodes_the_subpath(void **state)
 		{ BID_KIND_SECTION, ".debug_line", "http://h/x/buildid/00ff7f20/section/.debug_line" },
 		{ BID_KIND_SECTION, "a?b", "http://h/x/buildid/00ff7f20/section/a%3Fb" },
 	};
-	struct bid_request request = { .kind = BID_KIND_SOURCE };
+	struct bid_artifact artifact = { .kind = BID_KIND_SOURCE };
 	char *none = NULL;
 
-	assert_int_equal(bid_id_parse_str("00ff7f20", &request.id), 0);
-	assert_int_equal(bid_url_for_request("http://h/x", &request, &none), -EINVAL);
+	assert_int_equal(bid_id_parse_str("00ff7f20", &artifact.id), 0);
+	assert_int_equal(bid_url_for_request("http://h/x", &artifact, &none), -EINVAL);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bid_auto_free char *url = NULL;
 		struct bid_subpath *subpath;
 
 		assert_int_equal(
 			(cases[i].kind == BID_KIND_SOURCE ? bid_subpath_source : bid_subpath_section)(cases[i].text, &subpath), 0);
-		request.kind = cases[i].kind;
-		request.subpath = subpath;
-		assert_int_equal(bid_url_for_request("http://h/x", &request, &url), 0);
+		artifact.kind = cases[i].kind;
+		artifact.subpath = subpath;
+		assert_int_equal(bid_url_for_request("http://h/x", &artifact, &url), 0);
 		assert_string_equal(url, cases[i].url);
-		bid_request_release(&request);
+		bid_artifact_release(&artifact);
 	}
 }
 

@@ -463,12 +463,12 @@ static void test_callback_ends_verify(void **state)
 
 static void fetch_source(const struct store_fixture *fixture)
 {
-	struct bid_request request = request_for(ID_A, BID_KIND_SOURCE);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_SOURCE);
 	struct bid_subpath *subpath;
 
 	assert_int_equal(bid_subpath_source("/usr/src/a.c", &subpath), 0);
-	request.subpath = subpath;
-	store_fixture_fetch(fixture, request, "a.c");
+	artifact.subpath = subpath;
+	store_fixture_fetch(fixture, artifact, "a.c");
 	bid_subpath_unref(subpath);
 	assert_true(has_path(fixture, SOURCE_A));
 }
@@ -520,15 +520,15 @@ static void test_source_is_removed_with_its_record(void **state)
 static void test_section_is_compared_with_its_file(void **state)
 {
 	struct store_fixture *fixture = *state;
-	struct bid_request request = request_for(ID_A, BID_KIND_SECTION);
+	struct bid_artifact artifact = request_for(ID_A, BID_KIND_SECTION);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_subpath *subpath;
 
 	add(fixture, "a", BID_LINK_COPY);
 	assert_int_equal(bid_subpath_section(".text", &subpath), 0);
-	request.subpath = subpath;
+	artifact.subpath = subpath;
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(bid_store_find(fixture->store, &request, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 		bid_file_release(&file);
 		verify(fixture, DEEP, "");
 		run(fixture, "chmod 644 store/" SECTION_A " && printf %s | dd of=store/" SECTION_A " conv=notrunc status=none",

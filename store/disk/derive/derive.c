@@ -56,7 +56,7 @@ static int read_symbols(struct bid_store *store, const struct bid_id *id, bool d
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]) && bid_derived_fault(r); i++) {
 		struct bid_file file = BID_FILE_NONE;
-		int found = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = kinds[i] }, derive, &file);
+		int found = bid_find_unpacked(store, &(struct bid_artifact){ .id = *id, .kind = kinds[i] }, derive, &file);
 
 		if (found == -EAGAIN)
 			return found;
@@ -110,7 +110,7 @@ static int read_probes(struct bid_store *store, const struct bid_id *id, bool de
 	int r;
 
 	*ret_keep = original_path(store, id, path) == 0;
-	r = bid_find_unpacked(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_ELF }, derive, &file);
+	r = bid_find_unpacked(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, derive, &file);
 	if (r == 0 && !*ret_keep)
 		r = own_path(file.fd, path);
 	if (r == 0)
@@ -139,53 +139,53 @@ static int write_text(void *user, int fd, uint64_t max)
 	return text->len > max ? -EFBIG : bid_pwrite_full(fd, text->data, text->len, 0);
 }
 
-int bid_open_kept(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_find_open(store, bid_derived_path(request, path), request, ret_file);
+	return bid_find_open(store, bid_derived_path(artifact, path), artifact, ret_file);
 }
 
-static int keep_probes(struct bid_store *store, const struct bid_request *request, const struct derived_text *text,
+static int keep_probes(struct bid_store *store, const struct bid_artifact *artifact, const struct derived_text *text,
 		       struct bid_file *ret_file)
 {
 	struct bid_added added;
-	int r = bid_store_add_data(store, request, 0444, text->data, text->len, &added);
+	int r = bid_store_add_data(store, artifact, 0444, text->data, text->len, &added);
 
-	return r < 0 ? r : bid_find_unpacked(store, request, true, ret_file);
+	return r < 0 ? r : bid_find_unpacked(store, artifact, true, ret_file);
 }
 
-int bid_derive(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct derived_text text = { 0 };
 	/* no record has the signer of the file that a table was derived from: derive it again */
-	bool keep = !bid_store_requires_signed(store), named = true, table = request->kind == BID_KIND_KALLSYMS;
+	bool keep = !bid_store_requires_signed(store), named = true, table = artifact->kind == BID_KIND_KALLSYMS;
 	struct stat source;
 	FILE *out;
 	int r = -ENOENT;
 
 	/* a derived file belongs to a file of the store */
-	if (table && bid_find_has_image(store, &request->id) == 0)
+	if (table && bid_find_has_image(store, &artifact->id) == 0)
 		return -ENOENT;
-	if (table && keep && bid_open_kept(store, request, ret_file) == 0)
+	if (table && keep && bid_open_kept(store, artifact, ret_file) == 0)
 		return 0;
 	out = open_memstream(&text.data, &text.len);
 	if (!out)
 		return -ENOMEM;
 	if (table)
-		r = read_symbols(store, &request->id, derive, out, &source);
-	else if (request->kind == BID_KIND_PROBES)
-		r = read_probes(store, &request->id, derive, out, &source, &named);
+		r = read_symbols(store, &artifact->id, derive, out, &source);
+	else if (artifact->kind == BID_KIND_PROBES)
+		r = read_probes(store, &artifact->id, derive, out, &source, &named);
 	if (fclose(out) != 0 && r == 0)
 		r = -ENOMEM;
 	if (r < 0)
 		return r == -ENOMEM || r == -EAGAIN ? r : -ENOENT;
 	keep = keep && named && source.st_mode & S_IROTH;
-	if (!table && keep && bid_store_writable(store) && keep_probes(store, request, &text, ret_file) == 0)
+	if (!table && keep && bid_store_writable(store) && keep_probes(store, artifact, &text, ret_file) == 0)
 		return 0;
 	source.st_mode &= S_IFMT | 0444;
 	source.st_mtim = time_of(&text, &source);
-	return bid_derived_make(store, request,
+	return bid_derived_make(store, artifact,
 				&(struct bid_derivation){ .fill = write_text, .user = &text, .source = source, .size = text.len },
 				table && keep, ret_file);
 }

@@ -51,10 +51,10 @@ static int cut_into(void *user, int fd, uint64_t max)
  * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
  * could have it, with unstripped debuginfo. The caller releases @ret_whole.
  */
-static int locate_section(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_whole,
+static int locate_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_whole,
 			  struct bid_elf_section *ret_section)
 {
-	struct bid_request containing = { .id = request->id };
+	struct bid_artifact containing = { .id = artifact->id };
 	bool complete = true;
 
 	for (size_t i = 0; (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
@@ -68,7 +68,7 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 			continue;
 		}
 		complete &= !whole.stripped;
-		r = bid_elf_find_section(whole.fd, bid_subpath_text(request->subpath), ret_section);
+		r = bid_elf_find_section(whole.fd, bid_subpath_text(artifact->subpath), ret_section);
 		if (r == 0) {
 			*ret_whole = whole;
 			whole.fd = -1;
@@ -82,16 +82,16 @@ static int locate_section(struct bid_store *store, const struct bid_request *req
 	return complete ? -ENODATA : -ENOENT;
 }
 
-static int derive_section(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+static int derive_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	struct cut cut = { .whole = BID_FILE_NONE };
-	int r = locate_section(store, request, derive, &cut.whole, &cut.section);
+	int r = locate_section(store, artifact, derive, &cut.whole, &cut.section);
 
 	if (r == 0 && !derive)
 		r = -EAGAIN;
 	if (r == 0) {
 		cut.whole.st.st_mode &= S_IFMT | 0444;
-		r = bid_derived_make(store, request,
+		r = bid_derived_make(store, artifact,
 				     &(struct bid_derivation){
 					     .fill = cut_into, .user = &cut, .source = cut.whole.st, .size = cut.section.size },
 				     !bid_store_requires_signed(store), ret_file);
@@ -100,15 +100,15 @@ static int derive_section(struct bid_store *store, const struct bid_request *req
 	return r;
 }
 
-int bid_store_section_stat(struct bid_store *store, const struct bid_request *request, struct stat *ret_stat)
+int bid_store_section_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat)
 {
 	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 	struct bid_elf_section section;
 	int r;
 
-	if (!bid_request_valid(request) || request->kind != BID_KIND_SECTION)
+	if (!bid_artifact_valid(artifact) || artifact->kind != BID_KIND_SECTION)
 		return -EINVAL;
-	r = locate_section(store, request, false, &whole, &section);
+	r = locate_section(store, artifact, false, &whole, &section);
 	if (r < 0)
 		return r;
 	*ret_stat = whole.st;
@@ -118,31 +118,31 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_request *re
 	return 0;
 }
 
-/* Was the stored @request cut out of a file with the id? */
-static bool is_sliced(struct bid_store *store, const struct bid_request *request)
+/* Was the stored @artifact cut out of a file with the id? */
+static bool is_sliced(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	json_t *record;
 	bool sliced;
 
-	if (bid_record_read(store, request, &record) < 0)
+	if (bid_record_read(store, artifact, &record) < 0)
 		return false;
 	sliced = strcmp(bid_json_string(record, "how"), BID_SLICED) == 0;
 	json_decref(record);
 	return sliced;
 }
 
-int bid_section_find(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+int bid_section_find(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r, sliced = -ENOENT;
 
 	/* no record has the signer of the file that a section was cut from: cut it again */
 	if (bid_store_requires_signed(store))
-		return derive_section(store, request, derive, ret_file);
-	r = bid_source_section_open(store, request, &kept);
+		return derive_section(store, artifact, derive, ret_file);
+	r = bid_source_section_open(store, artifact, &kept);
 	/* a file with the id is more reliable than a server */
-	if (r < 0 || !is_sliced(store, request))
-		sliced = derive_section(store, request, derive, ret_file);
+	if (r < 0 || !is_sliced(store, artifact))
+		sliced = derive_section(store, artifact, derive, ret_file);
 	if (sliced != -ENOENT || r < 0)
 		return sliced == 0 || r == -ENOENT || r == 0 ? sliced : r;
 	*ret_file = kept;
@@ -150,13 +150,13 @@ int bid_section_find(struct bid_store *store, const struct bid_request *request,
 	return 0;
 }
 
-int bid_section_compare(struct bid_store *store, const struct bid_request *request, int fd)
+int bid_section_compare(struct bid_store *store, const struct bid_artifact *artifact, int fd)
 {
 	bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 	struct bid_elf_section section;
 	char one[16 * 1024], other[16 * 1024];
 	struct stat st;
-	int r = locate_section(store, request, true, &whole, &section);
+	int r = locate_section(store, artifact, true, &whole, &section);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -202,7 +202,7 @@ static int add_name(void *user, const char *name)
 	return names->names[names->n] ? (names->n++, 0) : -ENOMEM;
 }
 
-static int add_stored(void *user, const struct bid_request *section)
+static int add_stored(void *user, const struct bid_artifact *section)
 {
 	return add_name(user, bid_subpath_text(section->subpath));
 }
@@ -216,7 +216,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 {
 	bid_cleanup(release_names) struct section_names names = { 0 };
 	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_stored, &names);
-	struct bid_request containing = { .id = *id };
+	struct bid_artifact containing = { .id = *id };
 
 	for (size_t i = 0; r == 0 && (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;

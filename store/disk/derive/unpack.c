@@ -29,13 +29,13 @@ static int unpack_into(void *user, int fd, uint64_t max)
 	return r == 0 && !bid_id_answers(&unpacking->id, unpacking->requested) ? -EBADMSG : r;
 }
 
-/* Replace the compressed @file, found in @store for @request, by its content; release it on failure. Errors as bid_store_find(). */
-static int unpack_file(struct bid_store *store, const struct bid_request *request, struct bid_file *file)
+/* Replace the compressed @file, found in @store for @artifact, by its content; release it on failure. As bid_store_find(). */
+static int unpack_file(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *file)
 {
 	struct bid_store *upper = bid_store_upper(store);
-	struct unpacking unpacking = { .packed = file, .requested = &request->id };
+	struct unpacking unpacking = { .packed = file, .requested = &artifact->id };
 	struct bid_file unpacked = BID_FILE_NONE;
-	int r = bid_derived_make(upper, &(struct bid_request){ .id = request->id, .kind = BID_KIND_ELF },
+	int r = bid_derived_make(upper, &(struct bid_artifact){ .id = artifact->id, .kind = BID_KIND_ELF },
 				 &(struct bid_derivation){ .fill = unpack_into, .user = &unpacking, .source = file->st }, true,
 				 &unpacked);
 	int fault = unpacking.id.len ? 0 : bid_derived_fault(r);
@@ -62,20 +62,20 @@ static int check_dwarf(struct bid_file *file)
 	return -ENOENT;
 }
 
-int bid_find_unpacked(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
 	int r = -ENOENT;
 
 	for (int tries = 0; tries < TRIES; tries++) {
-		r = bid_find_stored(store, request, &file);
+		r = bid_find_stored(store, artifact, &file);
 		if (r == 0 && file.packed && !derive) {
 			bid_file_release(&file);
 			return -EAGAIN;
 		}
 		if (r == 0 && file.packed) {
-			r = unpack_file(store, request, &file);
-			if (r == 0 && request->kind == BID_KIND_DEBUGINFO && file.kind == BID_KIND_ELF)
+			r = unpack_file(store, artifact, &file);
+			if (r == 0 && artifact->kind == BID_KIND_DEBUGINFO && file.kind == BID_KIND_ELF)
 				r = check_dwarf(&file);
 			/* the next lookup passes the file: the id cache has its fault, or the store its content */
 			if (bid_is_unusable(r) || (r == -ENOENT && bid_store_writable(store)))

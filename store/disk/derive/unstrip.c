@@ -35,18 +35,18 @@ static bool is_whole(const struct bid_file *debug)
 }
 
 /* Find the kept file, or a stored one that is not stripped. */
-static int find_whole(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+static int find_whole(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file debug = BID_FILE_NONE;
 	int r;
 
 	/* a derived file belongs to a file of the store */
-	if (bid_find_has_image(store, &request->id) == 0)
+	if (bid_find_has_image(store, &artifact->id) == 0)
 		return -ENOENT;
 	/* a kept file does not show who signed its parts */
-	if (!bid_store_requires_signed(store) && bid_open_kept(store, request, ret_file) == 0)
+	if (!bid_store_requires_signed(store) && bid_open_kept(store, artifact, ret_file) == 0)
 		return 0;
-	r = bid_find_unpacked(store, &(struct bid_request){ .id = request->id, .kind = BID_KIND_DEBUGINFO }, derive, &debug);
+	r = bid_find_unpacked(store, &(struct bid_artifact){ .id = artifact->id, .kind = BID_KIND_DEBUGINFO }, derive, &debug);
 	if (r < 0 || !is_whole(&debug))
 		return r == -EAGAIN ? r : -ENOENT;
 	*ret_file = debug;
@@ -57,10 +57,10 @@ static int find_whole(struct bid_store *store, const struct bid_request *request
 /* Find both files. -ENOENT if one is absent or refused: a server may have it. */
 static int find_pair(struct bid_store *store, bool derive, struct pair *pair)
 {
-	int r = bid_find_unpacked(store, &(struct bid_request){ .id = *pair->id, .kind = BID_KIND_ELF }, derive, &pair->elf);
+	int r = bid_find_unpacked(store, &(struct bid_artifact){ .id = *pair->id, .kind = BID_KIND_ELF }, derive, &pair->elf);
 
 	if (r == 0)
-		r = bid_find_unpacked(store, &(struct bid_request){ .id = *pair->id, .kind = BID_KIND_DEBUGINFO }, derive,
+		r = bid_find_unpacked(store, &(struct bid_artifact){ .id = *pair->id, .kind = BID_KIND_DEBUGINFO }, derive,
 				      &pair->debug);
 	return bid_is_unusable(r) || (r == 0 && pair->debug.stripped) ? -ENOENT : r;
 }
@@ -104,15 +104,15 @@ static void note_refusal(struct bid_store *store, const struct pair *pair, int r
 					     : "do not belong together");
 }
 
-int bid_find_unstripped(struct bid_store *store, const struct bid_request *request, bool derive, struct bid_file *ret_file)
+int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(pair_release) struct pair pair = PAIR_NONE;
 	struct bid_derivation derivation = { .fill = merge_into, .user = &pair };
-	int r = find_whole(store, request, derive, ret_file);
+	int r = find_whole(store, artifact, derive, ret_file);
 
 	if (r != -ENOENT)
 		return r;
-	pair.id = &request->id;
+	pair.id = &artifact->id;
 	r = find_pair(store, derive, &pair);
 	if (r == 0)
 		r = find_readers(&pair, &derivation.source);
@@ -125,7 +125,7 @@ int bid_find_unstripped(struct bid_store *store, const struct bid_request *reque
 		return r;
 	/* st_size of a sparse file is a claim */
 	derivation.room = (uint64_t)(pair.elf.st.st_blocks + pair.debug.st.st_blocks) * 512;
-	r = bid_derived_make(store, request, &derivation, !bid_store_requires_signed(store), ret_file);
+	r = bid_derived_make(store, artifact, &derivation, !bid_store_requires_signed(store), ret_file);
 	note_refusal(store, &pair, r);
 	return r;
 }

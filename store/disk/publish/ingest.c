@@ -368,7 +368,7 @@ static bool opens_to_all(const struct bid_ingest *ingest, const struct bid_file 
  */
 static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_file *file)
 {
-	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
 	mode_t mode = mode_of(store, ingest);
 	char hex[BID_ID_HEX_MAX];
@@ -376,22 +376,22 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 	int r;
 
 	/* perf also links files that grant privileges; files of a lower store stay as they are */
-	if ((!gives && !opens_to_all(ingest, file, mode)) || bid_find_stat(store, &request, &st) < 0 ||
+	if ((!gives && !opens_to_all(ingest, file, mode)) || bid_find_stat(store, &artifact, &st) < 0 ||
 	    !bid_same_inode(&st, &file->st))
 		return;
 	if (gives && !linked)
 		mode = file->st.st_mode;
-	r = bid_rights_take(store, &request, file->fd, NULL, mode);
+	r = bid_rights_take(store, &artifact, file->fd, NULL, mode);
 	if (r < 0)
 		bid_warning("%s: cannot give '%s' in the store '%s' the rights of the file that was added", bid_strerror(r),
-			    bid_id_format(&request.id, hex), bid_store_path(store));
+			    bid_id_format(&artifact.id, hex), bid_store_path(store));
 }
 
 /* Is the stored @file a download with other bytes than the file of @ingest? */
-static bool is_other_download(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_request *request,
+static bool is_other_download(struct bid_store *store, const struct bid_ingest *ingest, const struct bid_artifact *artifact,
 			      const struct bid_file *file)
 {
-	return bid_store_is_download(store, request) &&
+	return bid_store_is_download(store, artifact) &&
 	       bid_same_bytes(ingest->packed ? ingest->temp.fd : ingest->fd, file->fd) == 0;
 }
 
@@ -401,7 +401,7 @@ static bool is_other_download(struct bid_store *store, const struct bid_ingest *
  */
 static int reuse_stored(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability)
 {
-	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	struct bid_file file = BID_FILE_NONE;
 	char own[PATH_MAX];
 	int r, claimed;
@@ -409,18 +409,18 @@ static int reuse_stored(struct bid_store *store, struct bid_ingest *ingest, enum
 	r = own_objdir(ingest, own);
 	if (r < 0)
 		return r;
-	r = bid_find_unpacked(store, &request, true, &file);
+	r = bid_find_unpacked(store, &artifact, true, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 	/* an added debug file is not stripped, and replaces a stripped one; a download of other bytes makes way */
-	if (file.stripped || is_other_download(store, ingest, &request, &file)) {
+	if (file.stripped || is_other_download(store, ingest, &artifact, &file)) {
 		bid_file_release(&file);
 		return 0;
 	}
 	/* an ELF file may substitute for its debuginfo, but is no debug file */
-	r = file.kind == request.kind && !ingest->is_unnamed ? add_name(store, ingest, &file, own, durability) : 0;
+	r = file.kind == artifact.kind && !ingest->is_unnamed ? add_name(store, ingest, &file, own, durability) : 0;
 	/* the file now belongs to the user, and is not evicted; if it was evicted meanwhile, it is added again */
-	claimed = r == 0 && file.kind == request.kind ? bid_store_mark_added(store, &request) : -ENOENT;
+	claimed = r == 0 && file.kind == artifact.kind ? bid_store_mark_added(store, &artifact) : -ENOENT;
 	ingest->added.known = claimed >= 0;
 	ingest->is_fresh = ingest->added.known && bid_store_is_fresh(store, &file.st);
 	if (ingest->added.known)
@@ -485,12 +485,12 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 static int publish_or_replace(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
 			      const struct bid_temp *file)
 {
-	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	int r = publish_file(store, ingest, durability, file);
 
 	if (r != -EEXIST)
 		return r;
-	return bid_publish_make_way(store, ingest->where, &request) ? publish_file(store, ingest, durability, file) : r;
+	return bid_publish_make_way(store, ingest->where, &artifact) ? publish_file(store, ingest, durability, file) : r;
 }
 
 /* Sync a known artifact: another process may have published it without a sync, or before one. */
@@ -502,19 +502,19 @@ static int sync_known(struct bid_store *store, const struct bid_ingest *ingest, 
 /* Does another build whose id begins alike have the name? */
 static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 {
-	struct bid_request request = { .id = ingest->added.id, .kind = ingest->added.kind };
+	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	char path[BID_LAYOUT_FILE_MAX];
 
-	return bid_find_is_anothers(store, bid_layout_file(ingest->where, request.kind, path), &request);
+	return bid_find_is_anothers(store, bid_layout_file(ingest->where, artifact.kind, path), &artifact);
 }
 
 /* Does the store have an unstripped debug file of @id? */
 static bool has_debug(struct bid_store *store, const struct bid_id *id)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_DEBUGINFO };
+	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_DEBUGINFO };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_find_unpacked(store, &request, true, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
+	return bid_find_unpacked(store, &artifact, true, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
 }
 
 /*
@@ -523,12 +523,12 @@ static bool has_debug(struct bid_store *store, const struct bid_id *id)
  */
 static bool becomes_debug(struct bid_store *store, struct bid_ingest *ingest)
 {
-	struct bid_request request = { .id = ingest->added.id, .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .id = ingest->added.id, .kind = BID_KIND_ELF };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_elf_info stored;
 
 	if (ingest->added.kind != BID_KIND_ELF || !(ingest->info.has_dwarf || ingest->info.has_symtab) ||
-	    has_debug(store, &request.id) || bid_find_unpacked(store, &request, true, &file) < 0)
+	    has_debug(store, &artifact.id) || bid_find_unpacked(store, &artifact, true, &file) < 0)
 		return false;
 	if (bid_same_inode(&file.st, &ingest->st) || bid_elf_examine(file.fd, &stored) < 0 || stored.has_dwarf ||
 	    (!ingest->info.has_dwarf && stored.has_symtab))
@@ -546,7 +546,7 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0 && !ingest->added.known)
-		bid_record_drop(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+		bid_record_drop(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
 	if (r == -EEXIST) {
 		r = reuse_stored(store, ingest, durability);
 		/* the existing file is wrong and stays, or could not be moved to the quarantine */
@@ -578,7 +578,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 
 	/* again: the wrong file was removed just now, or the file becomes a debug file */
 	for (int attempts = 0; attempts < PUBLISH_TRIES && r == -EBADMSG; attempts++) {
-		bid_evict_before_add(store, &(struct bid_request){ .id = ingest->added.id, .kind = ingest->added.kind });
+		bid_evict_before_add(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
 		r = choose_objdir(store, ingest);
 		if (r == 0)
 			r = publish_or_replace(store, ingest, durability, file);
@@ -671,7 +671,7 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
 }
 
 /* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */
-static int set_readers(struct bid_store *store, const struct bid_request *request, mode_t mode, int fd)
+static int set_readers(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, int fd)
 {
 	struct stat st;
 
@@ -682,59 +682,59 @@ static int set_readers(struct bid_store *store, const struct bid_request *reques
 		(void)!fchown(fd, st.st_uid, (gid_t)-1);
 	mode = bid_mode_is_world_readable(mode) ? 0444 : S_IRUSR;
 	/* perf writes probes on */
-	return fchmod(fd, request->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
+	return fchmod(fd, artifact->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
 }
 
 /* Publish @temp in perf's directory of this kind. */
-static int publish_data(struct bid_store *store, const struct bid_request *request, mode_t mode, struct bid_temp *temp)
+static int publish_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, struct bid_temp *temp)
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
-	const char *dir = dirs[request->kind];
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	const char *dir = dirs[artifact->kind];
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	char path[PATH_MAX], under[BID_LAYOUT_MAX];
 	int r;
 
 	if (dir)
 		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &disk_id, under));
-	else if (bid_perf_link_where(store, &request->id, path, sizeof(path)) < 0)
+	else if (bid_perf_link_where(store, &artifact->id, path, sizeof(path)) < 0)
 		return -ENOENT;
-	r = set_readers(store, request, mode, temp->fd);
+	r = set_readers(store, artifact, mode, temp->fd);
 	if (r < 0)
 		return r;
 	if (fsync(temp->fd) < 0)
 		return -errno;
-	return bid_publish_or_replace(store, request, path, true, temp);
+	return bid_publish_or_replace(store, artifact, path, true, temp);
 }
 
-int bid_store_add_data(struct bid_store *store, const struct bid_request *request, mode_t mode, const void *data, size_t len,
+int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, const void *data, size_t len,
 		       struct bid_added *ret_added)
 {
-	struct bid_added added = { .id = request->id, .kind = request->kind, .link = BID_LINK_COPY };
+	struct bid_added added = { .id = artifact->id, .kind = artifact->kind, .link = BID_LINK_COPY };
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct bid_id carried;
 	int r;
 
-	if ((request->kind != BID_KIND_KALLSYMS && request->kind != BID_KIND_VDSO && request->kind != BID_KIND_PROBES) ||
-	    request->id.len == 0)
+	if ((artifact->kind != BID_KIND_KALLSYMS && artifact->kind != BID_KIND_VDSO && artifact->kind != BID_KIND_PROBES) ||
+	    artifact->id.len == 0)
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;
 	r = bid_temp_new(store, false, &temp);
 	if (r == 0)
 		r = bid_pwrite_full(temp.fd, data, len, 0);
-	if (r == 0 && request->kind == BID_KIND_VDSO) {
+	if (r == 0 && artifact->kind == BID_KIND_VDSO) {
 		r = bid_elf_build_id(temp.fd, &carried);
-		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &request->id)))
+		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &artifact->id)))
 			r = -EBADMSG;
 	}
-	if (r == 0 && request->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
+	if (r == 0 && artifact->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
 		r = -EBADMSG;
-	if (r == 0 && bid_find_unpacked(store, request, true, &file) == 0) {
+	if (r == 0 && bid_find_unpacked(store, artifact, true, &file) == 0) {
 		added.known = true;
 		r = bid_store_settle(store, &file);
 	} else if (r == 0) {
-		r = publish_data(store, request, mode, &temp);
+		r = publish_data(store, artifact, mode, &temp);
 	}
 	if (r == -EEXIST) {
 		added.known = true;
@@ -782,7 +782,7 @@ static bool has_soname(int fd)
 
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
 {
-	struct bid_request request = { .id = ingest->info.id, .kind = BID_KIND_VDSO };
+	struct bid_artifact artifact = { .id = ingest->info.id, .kind = BID_KIND_VDSO };
 	bid_auto_free char *image = NULL;
 	struct bid_added added;
 	size_t len;
@@ -792,7 +792,7 @@ int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
 		return 0;
 	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
 	if (r == 0)
-		r = bid_store_add_data(store, &request, mode_of(store, ingest), image, len, &added);
+		r = bid_store_add_data(store, &artifact, mode_of(store, ingest), image, len, &added);
 	/* the ELF file goes beside it, to the target of perf's link */
 	ingest->is_new = false;
 	return r;
@@ -826,21 +826,21 @@ int bid_store_add(struct bid_store *store, const char *path, enum bid_link link,
 static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool *ret_replaced)
 {
 	const struct bid_elf_info *info = &ingest->info;
-	struct bid_request request = { .id = info->id };
+	struct bid_artifact artifact = { .id = info->id };
 	bid_cleanup(bid_file_release) struct bid_file stored = BID_FILE_NONE;
 	int r;
 
-	request.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
-	if (bid_find_unpacked(store, &request, true, &stored) < 0 || stored.kind != request.kind)
+	artifact.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
+	if (bid_find_unpacked(store, &artifact, true, &stored) < 0 || stored.kind != artifact.kind)
 		return 0;
 	/* a hard link is the file already */
 	r = bid_same_inode(&stored.st, &ingest->st) ? 1 : bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);
 	if (r == 0)
-		r = bid_replace(store, &request, NULL, NULL, ingest->temp.fd);
+		r = bid_replace(store, &artifact, NULL, NULL, ingest->temp.fd);
 	*ret_replaced = r > 0;
 	/* it is of the bytes from before */
 	if (r > 0)
-		bid_record_drop(store, &request);
+		bid_record_drop(store, &artifact);
 	return r < 0 ? r : 0;
 }
 

@@ -83,35 +83,35 @@ int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)
 	return result;
 }
 
-int bid_store_unlink(struct bid_store *store, const struct bid_request *request, const char *path)
+int bid_store_unlink(struct bid_store *store, const struct bid_artifact *artifact, const char *path)
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	char file[BID_LAYOUT_FILE_MAX];
 	int r, kinds;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
-	r = bid_beneath_unlink(store->root, bid_layout_file(path, request->kind, file));
+	r = bid_beneath_unlink(store->root, bid_layout_file(path, artifact->kind, file));
 	if (r < 0)
 		return r;
-	kinds = bid_store_kinds(store, &request->id);
-	if (kinds >= 0 && !(kinds & 1 << request->kind))
-		bid_remove_records(store, &disk_id, 1U << request->kind, kinds == 0);
+	kinds = bid_store_kinds(store, &artifact->id);
+	if (kinds >= 0 && !(kinds & 1 << artifact->kind))
+		bid_remove_records(store, &disk_id, 1U << artifact->kind, kinds == 0);
 	return 0;
 }
 
-bool bid_store_has_alone(struct bid_store *store, const struct bid_request *request, const struct stat *found)
+bool bid_store_has_alone(struct bid_store *store, const struct bid_artifact *artifact, const struct stat *found)
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	struct bid_objdir_iter objdir = { 0 };
 
 	if (!bid_store_writable(store) || found->st_nlink != 1)
 		return false;
-	while (bid_objdir_next(&objdir, store, &disk_id, request->kind)) {
+	while (bid_objdir_next(&objdir, store, &disk_id, artifact->kind)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		struct stat st;
 
-		bid_layout_file(objdir.path, request->kind, path);
+		bid_layout_file(objdir.path, artifact->kind, path);
 		if (bid_beneath_stat(store->root, path, &st) == 0 && bid_same_inode(&st, found))
 			return true;
 	}
@@ -125,7 +125,7 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
-	if (r == 0 && bid_store_find(store, &(struct bid_request){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
+	if (r == 0 && bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
 		r = bid_copy_file(file.fd, temp.fd);
 	bid_file_release(&file);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)

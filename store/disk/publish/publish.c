@@ -19,16 +19,16 @@
 #include "disk/record.h"
 #include "disk/store.h"
 
-int bid_publish_examine(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info)
+int bid_publish_examine(int fd, const struct bid_artifact *artifact, char *reason, size_t size, struct bid_elf_info *ret_info)
 {
 	char carried[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
 
 	reason[0] = '\0';
-	if (bid_kind_has_subpath(request->kind)) {
+	if (bid_kind_has_subpath(artifact->kind)) {
 		/* the file itself contains no id */
-		*ret_info = (struct bid_elf_info){ .id = request->id };
+		*ret_info = (struct bid_elf_info){ .id = artifact->id };
 		return 0;
 	}
 	r = bid_elf_examine(fd, ret_info);
@@ -41,44 +41,44 @@ int bid_publish_examine(int fd, const struct bid_request *request, char *reason,
 		return r;
 	else if (ret_info->id.len == 0)
 		snprintf(reason, size, "an ELF file without build-id");
-	else if (!bid_id_answers(&ret_info->id, &request->id))
+	else if (!bid_id_answers(&ret_info->id, &artifact->id))
 		snprintf(reason, size, "carries the build-id '%.130s'", bid_id_format(&ret_info->id, carried));
-	else if (request->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
+	else if (artifact->kind == BID_KIND_DEBUGINFO && !ret_info->has_dwarf && !ret_info->has_symtab)
 		snprintf(reason, size, "debuginfo without debug sections or a symbol table");
 	return reason[0] ? -EBADMSG : 0;
 }
 
-/* Is the file at @fd certainly not the artifact @request? */
-static bool is_wrong(int fd, const struct bid_request *request)
+/* Is the file at @fd certainly not @artifact? */
+static bool is_wrong(int fd, const struct bid_artifact *artifact)
 {
 	struct bid_id carried;
 	int r;
 
-	if (request->kind == BID_KIND_KALLSYMS) {
+	if (artifact->kind == BID_KIND_KALLSYMS) {
 		r = bid_kallsyms_check_file(fd);
 		return r == -EBADMSG || r == -EPERM;
 	}
-	if (!bid_kind_is_elf(request->kind))
+	if (!bid_kind_is_elf(artifact->kind))
 		return false;
 	r = bid_elf_build_id_any(fd, &carried);
-	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &request->id));
+	return r == -ENOEXEC || r == -ENODATA || (r == 0 && !bid_id_answers(&carried, &artifact->id));
 }
 
-/* Is the file @path stripped debuginfo that answers @request? */
-static bool is_stripped(struct bid_store *store, const char *path, const struct bid_request *request, struct bid_file *ret_file)
+/* Is the file @path stripped debuginfo that answers @artifact? */
+static bool is_stripped(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	return request->kind == BID_KIND_DEBUGINFO && bid_find_open(store, path, request, ret_file) == 0 && ret_file->stripped;
+	return artifact->kind == BID_KIND_DEBUGINFO && bid_find_open(store, path, artifact, ret_file) == 0 && ret_file->stripped;
 }
 
-bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request)
+bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_artifact *artifact)
 {
 	/* an object directory of ids that begin alike answers only for the on-disk id, not for a longer one */
-	struct bid_request there = { .id = bid_layout_disk_id(&request->id), .kind = request->kind };
+	struct bid_artifact there = { .id = bid_layout_disk_id(&artifact->id), .kind = artifact->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX], moved[PATH_MAX];
 	bid_auto_fd int fd = -1;
 
-	bid_layout_file(place, request->kind, path);
+	bid_layout_file(place, artifact->kind, path);
 	if (is_stripped(store, path, &there, &file))
 		return bid_quarantine_move(store, path, file.fd, &there, moved) == 0 && bid_beneath_unlink(store->root, moved) == 0;
 	/* open the file before checking it: another file that gets its name meanwhile stays there */
@@ -183,17 +183,17 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 	return r;
 }
 
-int bid_publish_or_replace(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+int bid_publish_or_replace(struct bid_store *store, const struct bid_artifact *artifact, const char *path, bool durable,
 			   const struct bid_temp *file)
 {
 	int r;
 
-	bid_evict_before_add(store, request);
-	r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
-	if (r == -EEXIST && bid_publish_make_way(store, path, request))
-		r = bid_publish(store, &request->id, request->kind, path, durable, file, NULL);
+	bid_evict_before_add(store, artifact);
+	r = bid_publish(store, &artifact->id, artifact->kind, path, durable, file, NULL);
+	if (r == -EEXIST && bid_publish_make_way(store, path, artifact))
+		r = bid_publish(store, &artifact->id, artifact->kind, path, durable, file, NULL);
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0)
-		bid_record_drop(store, request);
+		bid_record_drop(store, artifact);
 	return r;
 }

@@ -25,25 +25,25 @@
 int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind kind, const char *path, bool durable,
 		const struct bid_temp *file, bool *ret_linked);
 
-/* As bid_publish(). If the file with the name does not answer @request, move that file to the quarantine and replace it. */
-int bid_publish_or_replace(struct bid_store *store, const struct bid_request *request, const char *path, bool durable,
+/* As bid_publish(). If the file with the name does not answer @artifact, move that file to the quarantine and replace it. */
+int bid_publish_or_replace(struct bid_store *store, const struct bid_artifact *artifact, const char *path, bool durable,
 			   const struct bid_temp *file);
 
 /* Create perf's link for @id to the directory @target (relative to the store), unless there is one. */
 int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target);
 
 /*
- * Is the ELF file open at @fd, as a whole, the artifact @request? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in
+ * Is the ELF file open at @fd, as a whole, @artifact? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in
  * words, or as pread(2).
  */
-int bid_publish_examine(int fd, const struct bid_request *request, char *reason, size_t size, struct bid_elf_info *ret_info);
+int bid_publish_examine(int fd, const struct bid_artifact *artifact, char *reason, size_t size, struct bid_elf_info *ret_info);
 
 /*
- * Clear the name of @request in the object directory @place for a correct file and unstripped debuginfo. Moves the existing file to
- * the quarantine, with a warning, if it certainly does not answer the on-disk id of @request (the rule is in
+ * Clear the name of @artifact in the object directory @place for a correct file and unstripped debuginfo. Moves the present file to
+ * the quarantine, with a warning, if it certainly does not answer the on-disk id of @artifact (the rule is in
  * bid_elf_build_id_any()), and removes stripped debuginfo. Returns whether the name is free. Readers never call this.
  */
-bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_request *request);
+bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_artifact *artifact);
 
 /* Return the default object directory of @id: the target of perf's link, if it is one of @id, else the unnamed directory. */
 void bid_publish_where(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX]);

@@ -128,12 +128,12 @@ int bid_merge(struct bid_store *store, const char *from, const char *to, unsigne
 /* Does @objdir have a correct file of @kind? */
 static bool is_right(struct bid_store *store, const char *objdir, const struct bid_id *disk_id, enum bid_kind kind)
 {
-	struct bid_request request = { .id = *disk_id, .kind = kind };
+	struct bid_artifact artifact = { .id = *disk_id, .kind = kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	char path[BID_LAYOUT_FILE_MAX];
 	struct bid_id carried;
 
-	if (bid_find_open(store, bid_layout_file(objdir, kind, path), &request, &file) < 0)
+	if (bid_find_open(store, bid_layout_file(objdir, kind, path), &artifact, &file) < 0)
 		return false;
 	return !file.packed || (bid_elf_build_id_any(file.fd, &carried) == 0 && bid_id_answers(&carried, disk_id));
 }
@@ -198,7 +198,7 @@ int bid_merge_unnamed(struct bid_store *store, const struct bid_id *id, const ch
 
 struct replacing {
 	struct bid_store *store;
-	const struct bid_request *request;
+	const struct bid_artifact *artifact;
 	const struct stat *only; /* the only file to replace; NULL for any */
 	int fd; /* the new file */
 	int names; /* replaced */
@@ -217,7 +217,7 @@ static int replace_file(struct replacing *replacing, const char *path)
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	if (!S_ISREG(st.st_mode) || (replacing->only && !bid_same_inode(&st, replacing->only)) ||
-	    bid_find_is_anothers(replacing->store, path, replacing->request))
+	    bid_find_is_anothers(replacing->store, path, replacing->artifact))
 		return 0;
 	r = link_over(replacing->store, replacing->fd, parent, name);
 	if (r == 0 && fsync(parent) < 0)
@@ -230,7 +230,7 @@ static int replace_in(struct replacing *replacing, const char *objdir)
 {
 	char path[BID_LAYOUT_FILE_MAX];
 
-	return replace_file(replacing, bid_layout_file(objdir, replacing->request->kind, path));
+	return replace_file(replacing, bid_layout_file(objdir, replacing->artifact->kind, path));
 }
 
 static int replace_noted(void *user, const char *note, const char *path, bool there)
@@ -238,14 +238,14 @@ static int replace_noted(void *user, const char *note, const char *path, bool th
 	return there ? replace_in(user, path) : 0;
 }
 
-int bid_replace(struct bid_store *store, const struct bid_request *request, const char *path, const struct stat *only, int fd)
+int bid_replace(struct bid_store *store, const struct bid_artifact *artifact, const char *path, const struct stat *only, int fd)
 {
-	struct replacing replacing = { .store = store, .request = request, .only = only, .fd = fd };
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
+	struct replacing replacing = { .store = store, .artifact = artifact, .only = only, .fd = fd };
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	struct bid_objdir_iter objdir = { 0 };
 	int r = 0;
 
-	while (r == 0 && bid_objdir_next(&objdir, store, &disk_id, request->kind))
+	while (r == 0 && bid_objdir_next(&objdir, store, &disk_id, artifact->kind))
 		r = replace_in(&replacing, objdir.path);
 	if (r == 0)
 		r = bid_other_paths_each(store, &disk_id, replace_noted, &replacing);
@@ -261,7 +261,7 @@ bool bid_rights_given(int fd, const struct stat *st)
 	return fgetxattr(fd, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-int bid_rights_take(struct bid_store *store, const struct bid_request *request, int fd, const char *path, mode_t mode)
+int bid_rights_take(struct bid_store *store, const struct bid_artifact *artifact, int fd, const char *path, mode_t mode)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct stat st;
@@ -276,7 +276,7 @@ int bid_rights_take(struct bid_store *store, const struct bid_request *request, 
 	if (r == 0 && fsync(temp.fd) < 0)
 		r = -errno;
 	if (r == 0)
-		r = bid_replace(store, request, path, &st, temp.fd);
+		r = bid_replace(store, artifact, path, &st, temp.fd);
 	bid_temp_release(&temp);
 	return r < 0 ? r : 0;
 }

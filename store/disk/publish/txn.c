@@ -59,7 +59,7 @@ struct bid_txn {
 	char reason[256]; /* see bid_txn_reason() */
 
 	/* bytes in order */
-	struct bid_request request;
+	struct bid_artifact artifact;
 	XXH3_state_t *digest; /* owned; state over the bytes in temp */
 	uint8_t buffer[PIECE]; /* bytes not in temp yet */
 	size_t held; /* bytes in buffer */
@@ -149,18 +149,18 @@ static uint64_t size_of(const struct bid_txn *txn)
 	return txn->written + txn->held;
 }
 
-int bid_txn_begin(struct bid_store *store, const struct bid_request *request, struct bid_txn **ret_txn)
+int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, struct bid_txn **ret_txn)
 {
 	struct bid_txn *txn;
 
-	if (!bid_request_valid(request) || (!bid_kind_is_elf(request->kind) && !bid_kind_has_subpath(request->kind)))
+	if (!bid_artifact_valid(artifact) || (!bid_kind_is_elf(artifact->kind) && !bid_kind_has_subpath(artifact->kind)))
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;
 	txn = txn_new(store);
 	if (!txn)
 		return -ENOMEM;
-	txn->request = bid_request_keep(request);
+	txn->artifact = bid_artifact_keep(artifact);
 	txn->allowed = STEP;
 	txn->digest = XXH3_createState();
 	if (!txn->digest) {
@@ -298,9 +298,9 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 	return txn->reason;
 }
 
-void bid_store_forget_digest(struct bid_store *store, const struct bid_request *request)
+void bid_store_forget_digest(struct bid_store *store, const struct bid_artifact *artifact)
 {
-	bid_fact_drop(store, BID_LAYOUT_FIRST, request, "");
+	bid_fact_drop(store, BID_LAYOUT_FIRST, artifact, "");
 }
 
 int bid_txn_quarantine(struct bid_txn *txn)
@@ -310,7 +310,7 @@ int bid_txn_quarantine(struct bid_txn *txn)
 	int r = flush_bytes(txn);
 
 	if (r == 0)
-		r = bid_quarantine_open(txn->store, &txn->request, &dir, name);
+		r = bid_quarantine_open(txn->store, &txn->artifact, &dir, name);
 	if (r == 0 && txn->written > SAMPLE && ftruncate(txn->temp.fd, SAMPLE) < 0)
 		r = -errno;
 	if (r == 0 && fchmod(txn->temp.fd, 0400) < 0)
@@ -324,16 +324,16 @@ void bid_txn_free(struct bid_txn *txn)
 		return;
 	XXH3_freeState(txn->digest);
 	bid_temp_release(&txn->temp);
-	bid_request_release(&txn->request);
+	bid_artifact_release(&txn->artifact);
 	pthread_mutex_destroy(&txn->lock);
 	free(txn);
 }
 
 /* Compare @digest with the first-seen digest of the id, which outlives an eviction. Sets @ret_noted if there is one. */
-static int check_first(struct bid_txn *txn, const struct bid_request *request, const char *digest, bool *ret_noted)
+static int check_first(struct bid_txn *txn, const struct bid_artifact *artifact, const char *digest, bool *ret_noted)
 {
 	char first[BID_FACT_MAX];
-	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, request, "", first);
+	int r = bid_fact_read(txn->store, BID_LAYOUT_FIRST, artifact, "", first);
 
 	if (r == -ENOENT || (r == 0 && !bid_digest_valid(first)))
 		return 0;
@@ -361,14 +361,14 @@ static bool is_of_the_disk(int r)
  */
 static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
-	int r = bid_publish(txn->store, id, txn->request.kind, path, false, &txn->temp, NULL);
+	int r = bid_publish(txn->store, id, txn->artifact.kind, path, false, &txn->temp, NULL);
 
 	if (is_of_the_disk(r))
 		return r;
 	/* other errors, for example a missing link of perf's or a directory of root's, matter only if the lookup fails */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
-	r = bid_find_unpacked(txn->store, &txn->request, true, ret_file);
+	r = bid_find_unpacked(txn->store, &txn->artifact, true, ret_file);
 	if (r == 0 && ret_file->stripped) {
 		bid_file_release(ret_file);
 		r = -EBADMSG;
@@ -405,9 +405,9 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	int r;
 
-	if (bid_kind_has_subpath(txn->request.kind)) {
-		r = bid_temp_publish(&txn->temp, txn->store, bid_source_section_path(&txn->request, path), false);
-		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->request, ret_file) : r;
+	if (bid_kind_has_subpath(txn->artifact.kind)) {
+		r = bid_temp_publish(&txn->temp, txn->store, bid_source_section_path(&txn->artifact, path), false);
+		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->artifact, ret_file) : r;
 	}
 	r = -ENOENT;
 	if (txn->path[0] && bid_perf_link_where(txn->store, &disk_id, path, sizeof(path)) < 0)
@@ -425,7 +425,7 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 		if (r != -EBADMSG)
 			return r;
 		/* the directory is ours: a wrong file there blocks every correct one */
-		bid_publish_make_way(txn->store, unnamed, &txn->request);
+		bid_publish_make_way(txn->store, unnamed, &txn->artifact);
 	}
 	return r;
 }
@@ -435,10 +435,11 @@ static mode_t mode_of(enum bid_kind kind)
 	return kind == BID_KIND_ELF || kind == BID_KIND_VDSO ? 0755 : 0644;
 }
 
-static int write_record(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin, const char *digest)
+static int write_record(struct bid_txn *txn, const struct bid_artifact *artifact, const struct bid_origin *origin,
+			const char *digest)
 {
 	int r = bid_record_write(txn->store, &(struct bid_record){
-						     .request = *request,
+						     .artifact = *artifact,
 						     .origin = origin,
 						     .digest = digest,
 						     .size = txn->written,
@@ -450,9 +451,9 @@ static int write_record(struct bid_txn *txn, const struct bid_request *request, 
 }
 
 /* Record the first-seen digest, or the digest of a signed file in its place. */
-static void note_first(struct bid_txn *txn, const struct bid_request *request, const char *digest)
+static void note_first(struct bid_txn *txn, const struct bid_artifact *artifact, const char *digest)
 {
-	int r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, request, "", digest);
+	int r = bid_fact_write(txn->store, BID_LAYOUT_FIRST, artifact, "", digest);
 
 	if (r < 0)
 		bid_debug("%s: cannot note the digest of a file published in '%s'", strerror(-r), bid_store_path(txn->store));
@@ -463,7 +464,7 @@ static void note_first(struct bid_txn *txn, const struct bid_request *request, c
  * remove; a file without a record would never count. A file that another process published there has its own record. An added file
  * has no record.
  */
-static int publish_recorded(struct bid_txn *txn, const struct bid_request *request, const struct bid_origin *origin,
+static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *artifact, const struct bid_origin *origin,
 			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
 {
 	/* an addition of the same file finds it with its record, or not at all */
@@ -473,20 +474,20 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_request *reque
 	int r;
 
 	/* a file of the user or of a signer takes the place of a download, also of one just published by another process */
-	if (is_vouched && bid_record_lacks_signer(txn->store, request) && !bid_evict_download(txn->store, request) &&
+	if (is_vouched && bid_record_lacks_signer(txn->store, artifact) && !bid_evict_download(txn->store, artifact) &&
 	    bid_store_requires_signed(txn->store)) {
 		snprintf(txn->reason, sizeof(txn->reason), "the store has other bytes of this build without a signature");
 		return -EBADMSG;
 	}
-	recorded = origin && bid_find_stat(txn->store, request, &st) < 0 && write_record(txn, request, origin, digest) == 0;
-	r = publish_object(txn, &request->id, ret_file);
+	recorded = origin && bid_find_stat(txn->store, artifact, &st) < 0 && write_record(txn, artifact, origin, digest) == 0;
+	r = publish_object(txn, &artifact->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
 	if (recorded && !*ret_ours)
-		bid_record_drop(txn->store, request);
+		bid_record_drop(txn->store, artifact);
 	else if (*ret_ours && !origin)
-		bid_record_drop(txn->store, request);
+		bid_record_drop(txn->store, artifact);
 	else if (*ret_ours && !recorded)
-		write_record(txn, request, origin, digest);
+		write_record(txn, artifact, origin, digest);
 	return r;
 }
 
@@ -516,7 +517,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 {
 	struct bid_elf_info info;
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_request request;
+	struct bid_artifact artifact;
 	char digest[BID_DIGEST_MAX];
 	bool ours, noted = false;
 	int r;
@@ -528,30 +529,30 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		return r;
 	/* the whole of a small file: the disk works during the examination */
 	push_bytes(txn);
-	r = bid_publish_examine(txn->temp.fd, &txn->request, txn->reason, sizeof(txn->reason), &info);
+	r = bid_publish_examine(txn->temp.fd, &txn->artifact, txn->reason, sizeof(txn->reason), &info);
 	if (r == 0 && origin)
 		r = check_signature(txn, origin);
 	if (r < 0)
 		return r;
 	txn->alt = info.alt;
-	request = (struct bid_request){ .id = info.id, .kind = txn->request.kind, .subpath = txn->request.subpath };
+	artifact = (struct bid_artifact){ .id = info.id, .kind = txn->artifact.kind, .subpath = txn->artifact.subpath };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
 	/* a signature is better evidence than the order of two downloads */
-	r = origin && *origin->signer ? 0 : check_first(txn, &request, digest, &noted);
+	r = origin && *origin->signer ? 0 : check_first(txn, &artifact, digest, &noted);
 	if (r < 0)
 		return r;
 	if (origin)
 		set_time(txn, origin);
-	if (fchmod(txn->temp.fd, mode_of(txn->request.kind)) < 0 || fsync(txn->temp.fd) < 0)
+	if (fchmod(txn->temp.fd, mode_of(txn->artifact.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
-		r = publish_recorded(txn, &request, origin, digest, &file, &ours);
+		r = publish_recorded(txn, &artifact, origin, digest, &file, &ours);
 	while (made_room(txn, r, 0));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
 		if (!noted)
-			note_first(txn, &request, digest);
+			note_first(txn, &artifact, digest);
 		/* only after the record, which makes the file count */
 		bid_space_published(txn->store->space, txn->written);
 	}
@@ -623,7 +624,7 @@ static int refuse_file(struct bid_txn *txn, const char *reason)
 }
 
 /* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
-static int publish_elf(struct bid_txn *txn, const struct bid_request *request, const char *path)
+static int publish_elf(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
 {
 	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .by_mode = true, .is_ours = true };
 	char original[PATH_MAX];
@@ -639,7 +640,7 @@ static int publish_elf(struct bid_txn *txn, const struct bid_request *request, c
 		r = refuse_file(txn, "a damaged or truncated ELF file");
 	else if (r == -ENODATA)
 		r = refuse_file(txn, "an ELF file without build-id");
-	else if (r == 0 && !bid_id_answers(&ingest.info.id, &request->id))
+	else if (r == 0 && !bid_id_answers(&ingest.info.id, &artifact->id))
 		r = refuse_file(txn, "carries another build-id");
 	/* the file is already on the store's file system */
 	if (r == 0) {
@@ -654,21 +655,21 @@ static int publish_elf(struct bid_txn *txn, const struct bid_request *request, c
 }
 
 /* Publish a file whose object directory follows from its kind and id alone. */
-static int publish_beside(struct bid_txn *txn, const struct bid_request *request, const char *path)
+static int publish_beside(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
 {
-	struct bid_id disk_id = bid_layout_disk_id(&request->id);
-	struct bid_request carried = *request;
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
+	struct bid_artifact carried = *artifact;
 	struct bid_elf_info info;
 	char where[PATH_MAX];
 	int r;
 
-	if (bid_kind_is_elf(request->kind)) {
-		r = bid_publish_examine(txn->temp.fd, request, txn->reason, sizeof(txn->reason), &info);
+	if (bid_kind_is_elf(artifact->kind)) {
+		r = bid_publish_examine(txn->temp.fd, artifact, txn->reason, sizeof(txn->reason), &info);
 		if (r < 0)
 			return r;
 		carried.id = info.id;
 	}
-	if (request->kind == BID_KIND_KALLSYMS) {
+	if (artifact->kind == BID_KIND_KALLSYMS) {
 		r = bid_kallsyms_check_file(txn->temp.fd);
 		if (r < 0)
 			return r == -EBADMSG || r == -EPERM ? refuse_file(txn, bid_kallsyms_why(r)) : r;
@@ -677,37 +678,37 @@ static int publish_beside(struct bid_txn *txn, const struct bid_request *request
 	if (r < 0)
 		return r;
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
-	if (request->kind == BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0)
+	if (artifact->kind == BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0)
 		path = where;
 	r = bid_publish_or_replace(txn->store, &carried, path, false, &txn->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */
-	if (request->kind != BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0 &&
+	if (artifact->kind != BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0 &&
 	    bid_is_unnamed(where) && !bid_is_unnamed(path))
 		bid_merge_unnamed(txn->store, &carried.id, path, false);
 	return 0;
 }
 
-static int set_mode(struct bid_txn *txn, const struct bid_request *request)
+static int set_mode(struct bid_txn *txn, const struct bid_artifact *artifact)
 {
 	struct stat st;
 
 	if (fstat(txn->temp.fd, &st) < 0)
 		return -errno;
-	return fchmod(txn->temp.fd, st.st_mode & (request->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
+	return fchmod(txn->temp.fd, st.st_mode & (artifact->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
 }
 
-int bid_txn_commit_as(struct bid_txn *txn, const struct bid_request *request, const char *path)
+int bid_txn_commit_as(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
 {
 	int r;
 
-	if (request->kind <= BID_KIND_NONE || request->kind >= BID_KIND_COUNT || request->kind == BID_KIND_PROBES)
+	if (artifact->kind <= BID_KIND_NONE || artifact->kind >= BID_KIND_COUNT || artifact->kind == BID_KIND_PROBES)
 		return -EINVAL;
 	pthread_mutex_lock(&txn->lock);
-	r = txn->abandoned ? -ESTALE : set_mode(txn, request);
+	r = txn->abandoned ? -ESTALE : set_mode(txn, artifact);
 	if (r == 0)
-		r = request->kind == BID_KIND_ELF ? publish_elf(txn, request, path) : publish_beside(txn, request, path);
+		r = artifact->kind == BID_KIND_ELF ? publish_elf(txn, artifact, path) : publish_beside(txn, artifact, path);
 	txn->published |= r == 0;
 	pthread_mutex_unlock(&txn->lock);
 	return r;

@@ -299,7 +299,7 @@ static bool is_linked(struct scan *scan, const struct bid_dirwalk_file *file, co
 static bool is_stored(struct scan *scan, const struct bid_dirwalk_file *file, const struct bid_id *id, enum bid_kind kind,
 		      struct stat *ret_stat)
 {
-	struct bid_request request = { .id = *id, .kind = kind };
+	struct bid_artifact artifact = { .id = *id, .kind = kind };
 	int kinds;
 
 	if (kind == BID_KIND_ELF && stat_stored(scan, file, id, kind, ret_stat) == 0)
@@ -312,9 +312,9 @@ static bool is_stored(struct scan *scan, const struct bid_dirwalk_file *file, co
 	if (kinds < 0 || !(kinds & 1 << kind))
 		return false;
 	/* it may have been evicted and fetched again since the scan that added it, perhaps with other bytes */
-	if (bid_store_is_download(scan->store, &request))
+	if (bid_store_is_download(scan->store, &artifact))
 		return false;
-	if (bid_find_stat(scan->store, &request, ret_stat) < 0)
+	if (bid_find_stat(scan->store, &artifact, ret_stat) < 0)
 		*ret_stat = (struct stat){ 0 };
 	return true;
 }
@@ -365,7 +365,7 @@ static int keep_result(struct worker *worker, const struct bid_dirwalk_file *fil
 static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, int fd, const struct bid_id *id,
 		      const struct stat *st, struct stat *ret_stored)
 {
-	struct bid_request request = { .id = *id, .kind = BID_KIND_ELF };
+	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file found = BID_FILE_NONE;
 	bool same;
 
@@ -374,16 +374,16 @@ static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, in
 	/* the file may grant privileges by now, or lie in a private directory; perf links all files */
 	if (bid_same_inode(ret_stored, st))
 		return is_linked(scan, file, id) && !bid_rights_given(fd, st) && file->note == 0 &&
-		       (!bid_store_is_download(scan->store, &request) || bid_store_mark_added(scan->store, &request) == 0);
+		       (!bid_store_is_download(scan->store, &artifact) || bid_store_mark_added(scan->store, &artifact) == 0);
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size ||
 	    (bid_mode_is_world_readable(st->st_mode) && !bid_mode_is_world_readable(ret_stored->st_mode)) ||
-	    bid_find_stored(scan->store, &request, &found) < 0)
+	    bid_find_stored(scan->store, &artifact, &found) < 0)
 		return false;
 	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
 	bid_file_release(&found);
 	/* a download may have other bytes */
-	return same && !bid_store_is_download(scan->store, &request);
+	return same && !bid_store_is_download(scan->store, &artifact);
 }
 
 /* Finish adding the file ingest->fd; @st is its earlier stat. */

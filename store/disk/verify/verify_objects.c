@@ -50,7 +50,7 @@ struct object {
 	uint64_t size;
 	size_t len; /* bytes of its beginning in verify->buffer; 0 if not read */
 	struct bid_id id; /* the id in the file, once known */
-	struct bid_finding finding; /* path, request, and the fault */
+	struct bid_finding finding; /* path, artifact, and the fault */
 	char text[TEXT_MAX]; /* of finding */
 };
 
@@ -89,7 +89,7 @@ static bool check_content(struct bid_verify *verify, struct object *object)
 		r = bid_elf_build_id_any(object->fd, &object->id);
 	switch (r) {
 	case 0:
-		return bid_id_answers(&object->id, &object->finding.request.id) ||
+		return bid_id_answers(&object->id, &object->finding.artifact.id) ||
 		       set_fault(object, BID_FINDING_WRONG, "carries the build-id '%s'", bid_id_format(&object->id, hex));
 	case -ENOEXEC:
 		return set_fault(object, BID_FINDING_WRONG, "is not an ELF file");
@@ -151,7 +151,7 @@ static int read_rest(struct bid_verify *verify, const struct object *object)
  */
 static int check_deep(struct bid_verify *verify, struct object *object, bool *ret_right)
 {
-	struct bid_request carried = { .id = object->id, .kind = object->finding.request.kind };
+	struct bid_artifact carried = { .id = object->id, .kind = object->finding.artifact.kind };
 	char digest[BID_DIGEST_MAX];
 	struct bid_elf_info info;
 	json_t *record = NULL;
@@ -214,7 +214,7 @@ static void quarantine_object(struct bid_verify *verify, struct object *object)
 	size_t len = strlen(object->text);
 	char moved[PATH_MAX];
 
-	if (bid_quarantine_move(verify->store, finding->path, object->fd, &finding->request, moved) < 0)
+	if (bid_quarantine_move(verify->store, finding->path, object->fd, &finding->artifact, moved) < 0)
 		return;
 	snprintf(object->text + len, sizeof(object->text) - len, "; quarantined as '%.150s'", moved);
 	finding->repaired = finding->name_free = true;
@@ -230,7 +230,7 @@ static int check_rights(struct bid_verify *verify, struct object *object)
 		return 0;
 	set_fault(object, BID_FINDING_RIGHTS, "is setuid or setgid, or has capabilities");
 	finding->repaired = verify->config->repair &&
-			    bid_rights_take(verify->store, &finding->request, object->fd, finding->path, object->st.st_mode) == 0;
+			    bid_rights_take(verify->store, &finding->artifact, object->fd, finding->path, object->st.st_mode) == 0;
 	return bid_verify_found(verify, finding);
 }
 
@@ -241,9 +241,9 @@ static int compare_object(struct bid_verify *verify, struct object *object)
 	struct bid_finding *finding = &object->finding;
 	int r;
 
-	if (!config->compare || (finding->request.kind != BID_KIND_ELF && finding->request.kind != BID_KIND_DEBUGINFO))
+	if (!config->compare || (finding->artifact.kind != BID_KIND_ELF && finding->artifact.kind != BID_KIND_DEBUGINFO))
 		return 0;
-	r = config->compare(config->user, &finding->request, finding->path, object->fd, object->text);
+	r = config->compare(config->user, &finding->artifact, finding->path, object->fd, object->text);
 	verify->stats.bytes += object->size;
 	if (r == 0)
 		return 0;
@@ -254,19 +254,19 @@ static int compare_object(struct bid_verify *verify, struct object *object)
 }
 
 /*
- * Check the object @path under the id of @request; it is @name in the open directory @dir. A repair moves a wrong one to the
+ * Check the object @path under the id of @artifact; it is @name in the open directory @dir. A repair moves a wrong one to the
  * quarantine. Returns 0 and whether it is correct; else the result of the callback, or -ENOMEM.
  */
-static int check_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_request *request,
+static int check_object(struct bid_verify *verify, int dir, const char *name, const char *path, const struct bid_artifact *artifact,
 			bool *ret_right)
 {
-	struct object object = { .id = request->id };
+	struct object object = { .id = artifact->id };
 	bid_auto_fd int fd = -1;
 	bool right = false;
 	int r;
 
 	*ret_right = false;
-	object.finding = (struct bid_finding){ .path = path, .request = *request, .text = object.text };
+	object.finding = (struct bid_finding){ .path = path, .artifact = *artifact, .text = object.text };
 	r = bid_beneath_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 	object.fd = fd;
 	if (r == 0)
@@ -278,7 +278,7 @@ static int check_object(struct bid_verify *verify, int dir, const char *name, co
 		return r < 0 ? r : bid_verify_found(verify, &object.finding);
 	}
 	verify->stats.objects++;
-	right = request->kind == BID_KIND_KALLSYMS ? check_table(&object) : check_content(verify, &object);
+	right = artifact->kind == BID_KIND_KALLSYMS ? check_table(&object) : check_content(verify, &object);
 	if (right && verify->config->deep)
 		r = check_deep(verify, &object, &right);
 	if (r == 0)
@@ -317,7 +317,7 @@ static bool link_orphan(struct bid_store *store, const struct bid_objdir *entry)
 /* Adopt an orphan. Sets *@ret_linked if the link of the id leads to the entry. */
 static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entry, bool *ret_linked)
 {
-	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .request = { .id = entry->id } };
+	struct bid_finding finding = { .kind = BID_FINDING_ORPHAN, .path = entry->path, .artifact = { .id = entry->id } };
 	bool repair = verify->config->repair;
 	char target[PATH_MAX];
 	unsigned missing;
@@ -379,7 +379,7 @@ int bid_verify_adopt(void *user, const struct bid_objdir *entry)
 static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry)
 {
 	struct bid_finding finding = {
-		.kind = BID_FINDING_EMPTY, .path = entry->path, .request = { .id = entry->id }, .text = "is empty"
+		.kind = BID_FINDING_EMPTY, .path = entry->path, .artifact = { .id = entry->id }, .text = "is empty"
 	};
 	struct stat st;
 
@@ -411,14 +411,14 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 	if (entry->kinds == 0)
 		return check_empty(verify, entry);
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
-		struct bid_request request = { .id = entry->id, .kind = (enum bid_kind)kind };
-		const char *name = bid_kind_store_name(request.kind);
+		struct bid_artifact artifact = { .id = entry->id, .kind = (enum bid_kind)kind };
+		const char *name = bid_kind_store_name(artifact.kind);
 		bool right;
 
-		if (!(entry->kinds & 1U << kind) || request.kind == BID_KIND_PROBES)
+		if (!(entry->kinds & 1U << kind) || artifact.kind == BID_KIND_PROBES)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", entry->path, name);
-		r = check_object(verify, entry->fd, name, path, &request, &right);
+		r = check_object(verify, entry->fd, name, path, &artifact, &right);
 		if (r != 0)
 			return r;
 		if (!right)
@@ -460,7 +460,7 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *disk_id,
 static int check_link(struct bid_verify *verify, int fanout, const struct bid_id *disk_id)
 {
 	char link[BID_LAYOUT_MAX], target[PATH_MAX], text[PATH_MAX + 64];
-	struct bid_finding finding = { .path = bid_layout_link(disk_id, link), .request = { .id = *disk_id }, .text = text };
+	struct bid_finding finding = { .path = bid_layout_link(disk_id, link), .artifact = { .id = *disk_id }, .text = text };
 
 	switch (bid_perf_link_look_in(verify->store, fanout, disk_id, target)) {
 	case BID_PERF_LINK_NONE:

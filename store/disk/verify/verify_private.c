@@ -44,7 +44,7 @@ static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record
 		if (r == 0 && strcmp(recorded, digest) != 0)
 			finding->text = "has other bytes than were recorded";
 	} else if (strcmp(bid_json_string(record, "how"), BID_SLICED) == 0) {
-		r = bid_section_compare(verify->store, &finding->request, fd);
+		r = bid_section_compare(verify->store, &finding->artifact, fd);
 		if (r == 0)
 			finding->text = "has other bytes than the file that it was cut out of";
 		/* without this file no comparison is possible */
@@ -54,17 +54,17 @@ static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record
 	return r;
 }
 
-/* Open the file of @request in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
-static int open_file(struct bid_store *store, const struct bid_request *request, struct bid_file *ret_file)
+/* Open the file of @artifact in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
+static int open_file(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_objdir_iter objdir = { 0 };
 	char path[BID_LAYOUT_FILE_MAX];
 	int result = -ENOENT;
 
-	if (request->subpath)
-		return bid_source_section_open(store, request, ret_file);
-	while (result != 0 && bid_objdir_next(&objdir, store, &request->id, request->kind)) {
-		int r = bid_store_open_file(store, bid_layout_file(objdir.path, request->kind, path), false, ret_file);
+	if (artifact->subpath)
+		return bid_source_section_open(store, artifact, ret_file);
+	while (result != 0 && bid_objdir_next(&objdir, store, &artifact->id, artifact->kind)) {
+		int r = bid_store_open_file(store, bid_layout_file(objdir.path, artifact->kind, path), false, ret_file);
 
 		result = r != -ENOENT ? r : result;
 	}
@@ -81,7 +81,7 @@ static bool is_stale(struct bid_verify *verify, struct bid_finding *finding)
 	bid_auto_fd int lock = bid_store_lock(verify->store, true);
 	struct stat st;
 
-	if (open_file(verify->store, &finding->request, &file) != -ENOENT ||
+	if (open_file(verify->store, &finding->artifact, &file) != -ENOENT ||
 	    bid_beneath_stat(verify->store->root, finding->path, &st) < 0)
 		return false;
 	finding->repaired = verify->config->repair && bid_verify_drop(verify, finding->path);
@@ -91,30 +91,30 @@ static bool is_stale(struct bid_verify *verify, struct bid_finding *finding)
 /* Remove the source or section of @finding with its record: bidfs can get both again. */
 static bool remove_source_section(struct bid_verify *verify, struct bid_finding *finding)
 {
-	int r = bid_source_section_remove(verify->store, &finding->request);
+	int r = bid_source_section_remove(verify->store, &finding->artifact);
 
-	bid_record_drop(verify->store, &finding->request);
+	bid_record_drop(verify->store, &finding->artifact);
 	return finding->name_free = r == 0 || r == -ENOENT;
 }
 
 /* Repair the fault of the record at @finding->path, whose file has @size bytes. */
 static bool repair_record(struct bid_verify *verify, struct bid_finding *finding, off_t size)
 {
-	struct bid_record pinned = { .request = finding->request,
+	struct bid_record pinned = { .artifact = finding->artifact,
 				     .origin = &(struct bid_origin){ .how = BID_PINNED },
 				     .size = (uint64_t)size };
 
 	if (finding->kind == BID_FINDING_UNREADABLE || finding->kind == BID_FINDING_STALE)
 		return finding->repaired;
-	if (finding->request.subpath)
+	if (finding->artifact.subpath)
 		return remove_source_section(verify, finding);
 	/* without a sound record nothing may evict an object, and nothing vouches for it */
 	return bid_verify_drop(verify, finding->path) &&
-	       (bid_kind_has_subpath(finding->request.kind) || bid_record_write(verify->store, &pinned) == 0);
+	       (bid_kind_has_subpath(finding->artifact.kind) || bid_record_write(verify->store, &pinned) == 0);
 }
 
-/* Return the fault of @record, whose name is that of @request and whose file has @size bytes; NULL without a fault. */
-static const char *record_fault(const json_t *record, const struct bid_request *request, off_t size)
+/* Return the fault of @record, whose name is that of @artifact and whose file has @size bytes; NULL without a fault. */
+static const char *record_fault(const json_t *record, const struct bid_artifact *artifact, off_t size)
 {
 	const char *id = bid_json_string(record, "id"), *kind = bid_json_string(record, "kind");
 	const json_t *digest = json_object_get(record, "digest");
@@ -123,7 +123,7 @@ static const char *record_fault(const json_t *record, const struct bid_request *
 	if (bid_id_parse_str(id, &named) < 0)
 		return "has no id";
 	disk_id = bid_layout_disk_id(&named);
-	if (!bid_id_equal(&disk_id, &request->id) || strcmp(kind, bid_kind_name(request->kind)) != 0)
+	if (!bid_id_equal(&disk_id, &artifact->id) || strcmp(kind, bid_kind_name(artifact->kind)) != 0)
 		return "is of something else than its name";
 	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
 		return "has no digest of the known form";
@@ -131,7 +131,7 @@ static const char *record_fault(const json_t *record, const struct bid_request *
 	    !json_is_integer(json_object_get(record, "size")))
 		return "lacks what every record has";
 	/* replaced by another file of the same build; but probe definitions are written on, by perf and by others */
-	if (request->kind != BID_KIND_PROBES && bid_json_number(record, "size") != (json_int_t)size)
+	if (artifact->kind != BID_KIND_PROBES && bid_json_number(record, "size") != (json_int_t)size)
 		return "is of a file of another size";
 	return NULL;
 }
@@ -142,14 +142,14 @@ static const char *record_fault(const json_t *record, const struct bid_request *
  */
 static int find_fault(struct bid_verify *verify, struct bid_finding *finding, const json_t *record, struct bid_file *ret_file)
 {
-	bool source_section = bid_kind_has_subpath(finding->request.kind);
+	bool source_section = bid_kind_has_subpath(finding->artifact.kind);
 	int r;
 
 	finding->text = record ? NULL : "is damaged";
 	/* a damaged record does not name its source or section */
 	if (source_section && !record)
 		return 0;
-	r = open_file(verify->store, &finding->request, ret_file);
+	r = open_file(verify->store, &finding->artifact, ret_file);
 	if (r == -ENOENT) {
 		finding->kind = BID_FINDING_STALE;
 		finding->text = !verify->shared->blind && is_stale(verify, finding) ? "belongs to an absent file" : NULL;
@@ -161,7 +161,7 @@ static int find_fault(struct bid_verify *verify, struct bid_finding *finding, co
 		return source_section ? r : 0;
 	}
 	if (record)
-		finding->text = record_fault(record, &finding->request, ret_file->st.st_size);
+		finding->text = record_fault(record, &finding->artifact, ret_file->st.st_size);
 	if (!finding->text && source_section && verify->config->deep)
 		r = compare_bytes(verify, ret_file->fd, record, finding);
 	return r;
@@ -178,14 +178,14 @@ static int visit_record(struct bid_verify *verify, const struct bid_verify_folde
 	struct stat st;
 	int r;
 
-	if (!bid_record_parse_name(first, name, &finding.request)) {
+	if (!bid_record_parse_name(first, name, &finding.artifact)) {
 		verify->stats.foreign++;
 		return 0;
 	}
-	if (!bid_verify_wants(verify, &finding.request.id))
+	if (!bid_verify_wants(verify, &finding.artifact.id))
 		return 0;
 	verify->stats.records++;
-	r = bid_record_read_named(verify->store, first, name, &finding.request, &record);
+	r = bid_record_read_named(verify->store, first, name, &finding.artifact, &record);
 	/* removed meanwhile, or a link at the path of the record */
 	if (r == -ENOENT && bid_beneath_stat(verify->store->root, path, &st) < 0)
 		return 0;
@@ -195,24 +195,24 @@ static int visit_record(struct bid_verify *verify, const struct bid_verify_folde
 		finding.kind = BID_FINDING_UNREADABLE;
 		finding.text = bid_strerror(r);
 	}
-	if (finding.request.subpath && (finding.kind == BID_FINDING_UNREADABLE || finding.kind == BID_FINDING_CORRUPT))
-		finding.path = bid_source_section_path(&finding.request, stored);
+	if (finding.artifact.subpath && (finding.kind == BID_FINDING_UNREADABLE || finding.kind == BID_FINDING_CORRUPT))
+		finding.path = bid_source_section_path(&finding.artifact, stored);
 	if (finding.text && verify->config->repair)
 		finding.repaired = repair_record(verify, &finding, file.st.st_size);
 	if (finding.text && r != -ENOMEM)
 		r = bid_verify_found(verify, &finding);
 	json_decref(record);
-	bid_request_release(&finding.request);
+	bid_artifact_release(&finding.artifact);
 	return r;
 }
 
 /* Report a source or section without a record: nothing would evict it. */
-static int check_recorded(void *user, const struct bid_request *artifact)
+static int check_recorded(void *user, const struct bid_artifact *artifact)
 {
 	struct bid_verify *verify = user;
 	char path[PATH_MAX];
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
-				       .request = *artifact,
+				       .artifact = *artifact,
 				       .path = bid_source_section_path(artifact, path),
 				       .text = "has no sound record, so nothing evicts it" };
 	json_t *record = NULL;
@@ -231,22 +231,22 @@ static int visit_source_sections(struct bid_verify *verify, const struct bid_ver
 	return bid_store_each_source_section(verify->store, id, folder->kind, check_recorded, verify);
 }
 
-/* Is the file at @fd a derived artifact @request? Returns 0, an error of reading, or another error if it is not. */
-static int check_derived_content(int fd, const struct bid_request *request)
+/* Is the file at @fd a derived artifact @artifact? Returns 0, an error of reading, or another error if it is not. */
+static int check_derived_content(int fd, const struct bid_artifact *artifact)
 {
 	struct bid_elf_info info;
 	struct bid_id id;
 	int r;
 
-	if (request->kind == BID_KIND_KALLSYMS)
+	if (artifact->kind == BID_KIND_KALLSYMS)
 		return bid_kallsyms_check_file(fd);
-	if (request->kind == BID_KIND_ELF)
+	if (artifact->kind == BID_KIND_ELF)
 		r = bid_elf_build_id(fd, &id);
 	else
 		r = bid_elf_examine(fd, &info);
 	if (r < 0)
 		return r;
-	return bid_id_answers(request->kind == BID_KIND_ELF ? &id : &info.id, &request->id) ? 0 : -EBADMSG;
+	return bid_id_answers(artifact->kind == BID_KIND_ELF ? &id : &info.id, &artifact->id) ? 0 : -EBADMSG;
 }
 
 /* Check the file @path, which was derived from files of the kinds in the mask folder->sources. */
@@ -255,13 +255,13 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 {
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
 				       .path = path,
-				       .request = { .id = *id, .kind = folder->kind },
+				       .artifact = { .id = *id, .kind = folder->kind },
 				       .text = "is not what was derived" };
 	bid_auto_fd int fd = -1;
 	int r = bid_beneath_open(verify->store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 
 	if (r == 0)
-		r = check_derived_content(fd, &finding.request);
+		r = check_derived_content(fd, &finding.artifact);
 	if (r == 0 && (verify->shared->blind || bid_store_kinds(verify->store, id) & folder->sources))
 		return 0;
 	if (r == 0) {
