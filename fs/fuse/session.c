@@ -16,10 +16,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
+#include "fuse/loop.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
 #include "fuse/unmount_helper.h"
-#include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
 #include "vfs/mount_names.h"
@@ -161,7 +161,7 @@ static int run_loop(struct bid_fs *fs)
 	int r;
 
 	bid_fix_init_reply(fs->session);
-	r = bid_workers_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
+	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fuse/workers.h"
+#include "fuse/loop.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -202,7 +202,7 @@ static int run_threads(struct loop *loop, unsigned n)
 	return r < 0 ? r : waited < 0;
 }
 
-int bid_workers_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
+int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
 {
 	struct loop loop;
 	int r = open_loop(&loop, session, busy_poll_us);
