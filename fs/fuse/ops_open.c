@@ -27,7 +27,7 @@ static struct bid_file_handle *new_handle(void)
 static void free_handle(struct bid_fs *fs, struct bid_file_handle *handle)
 {
 	if (handle->file)
-		bid_fd_cache_close(fs->fd_cache, handle->file, handle->by_kernel);
+		bid_open_files_close(fs->open_files, handle->file, handle->by_kernel);
 	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
 	bid_close(handle->probes_fd);
 	free(handle->text);
@@ -107,7 +107,7 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, struct bid_
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file_handle *handle = new_handle();
-	int id, r = handle ? bid_fd_cache_open(fs->fd_cache, fd, &id) : -ENOMEM;
+	int id, r = handle ? bid_open_files_open(fs->open_files, fd, &id) : -ENOMEM;
 
 	if (r < 0) {
 		free(handle);
@@ -196,14 +196,14 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	else if (r == 0 && probes)
 		own = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 	if (r == 0)
-		r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);
+		r = bid_open_files_keep(fs->open_files, pending->inode.number, file, &fd);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (probes)
 		open_definitions(req, &pending->inode, bid_steal_fd(&own), false, &pending->fi);
 	else
 		open_file(req, &pending->inode, fd, &st, &pending->fi);
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 }
 
 /* Open definitions of the store for a writer. Readers must find the same file. */
@@ -219,8 +219,8 @@ static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode
 		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
-		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
-	return bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
+		bid_open_files_drop_other(fs->open_files, inode->number, st);
+	return bid_open_files_get(fs->open_files, fs->store, inode->number, artifact, st, same);
 }
 
 /* Open the file of @fd, and take its attributes again. */
@@ -250,14 +250,14 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	if (is_for_writing(fi))
 		fd = open_for_writing(fs, inode, &pending.artifact, &st, &same, &own);
 	else
-		fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, &same);
+		fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, &same);
 	if (own < 0 && fd) {
 		int number = open_kept(fd, &own, &st, &same);
 
 		if (own < 0 && number >= 0)
 			own = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	}
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 	if (own < 0) {
 		bid_find_or_fetch(req, &pending, finish_open);
 		return;
@@ -271,7 +271,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_fd *fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+	struct bid_fd *fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, NULL);
 
 	if (!fd) {
 		bid_find_or_fetch(req, &pending, finish_open);
@@ -280,7 +280,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	/* the kernel may forget the inode, which owns the subpath, after the answer */
 	bid_store_used(fs->store, &pending.artifact);
 	open_file(req, inode, fd, &st, fi);
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 }
 
 static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -307,12 +307,12 @@ static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struc
 	struct stat st = file.st;
 
 	if (r == 0)
-		r = bid_fd_cache_keep(fs->fd_cache, inode->number, &file, &fd);
+		r = bid_open_files_keep(fs->open_files, inode->number, &file, &fd);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
 		open_file(req, inode, fd, &st, fi);
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)

@@ -53,13 +53,13 @@ static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	r = bid_fd_cache_keep(fs->fd_cache, pending->inode.number, file, &fd);
+	r = bid_open_files_keep(fs->open_files, pending->inode.number, file, &fd);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
 	reply_fd(req, file->fd >= 0 ? file->fd : bid_fd_number(fd), pending->size, pending->offset);
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 }
 
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -102,10 +102,10 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
-	fd = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+	fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, NULL);
 	if (fd && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
-		bid_fd_cache_put(fs->fd_cache, fd);
+		bid_open_files_put(fs->open_files, fd);
 		return;
 	}
 	reading = fd ? bid_fd_open(fd, &own) : -1;
@@ -114,7 +114,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}
-	bid_fd_cache_put(fs->fd_cache, fd);
+	bid_open_files_put(fs->open_files, fd);
 	if (reading < 0)
 		bid_find_or_fetch(req, &pending, finish_read);
 }

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "../clock/test_clock.h"
-#include "vfs/fd_cache.h"
+#include "vfs/open_files.h"
 
 enum { A = 1, B, SHORT };
 
@@ -16,7 +16,7 @@ static const struct {
 	const char *id, *file;
 } builds[] = { [A] = { ID_A, "a" }, [B] = { ID_B, "b" }, [SHORT] = { ID_SHORT, "short" } };
 
-static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, struct stat *ret_st)
+static void keep(struct bid_open_files *fds, const struct store_fixture *fixture, uint64_t number, struct stat *ret_st)
 {
 	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
 	struct bid_file file;
@@ -26,17 +26,17 @@ static void keep(struct bid_fd_cache *fds, const struct store_fixture *fixture, 
 	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
-	assert_int_equal(bid_fd_cache_keep(fds, number, &file, &fd), 0);
-	bid_fd_cache_put(fds, fd);
+	assert_int_equal(bid_open_files_keep(fds, number, &file, &fd), 0);
+	bid_open_files_put(fds, fd);
 }
 
-static bool is_kept(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number)
+static bool is_kept(struct bid_open_files *fds, const struct store_fixture *fixture, uint64_t number)
 {
 	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_fd *fd = bid_fd_cache_get(fds, fixture->store, number, &artifact, NULL, NULL);
+	struct bid_fd *fd = bid_open_files_get(fds, fixture->store, number, &artifact, NULL, NULL);
 
 	if (fd)
-		bid_fd_cache_put(fds, fd);
+		bid_open_files_put(fds, fd);
 	return fd;
 }
 
@@ -50,32 +50,32 @@ static void test_unused_descriptor_is_closed(void **state)
 {
 	struct store_fixture *fixture = *state;
 	uint64_t none = 0;
-	struct bid_fd_cache *fds;
+	struct bid_open_files *fds;
 	struct stat st;
 
-	assert_int_equal(bid_fd_cache_new(8, NULL, &fds), 0);
+	assert_int_equal(bid_open_files_new(8, NULL, &fds), 0);
 	keep(fds, fixture, A, &st);
 	keep(fds, fixture, B, NULL);
 	/* used within the minute */
-	assert_int_equal(bid_fd_cache_drop(fds, NULL, is_held, &none), -1);
+	assert_int_equal(bid_open_files_drop(fds, NULL, is_held, &none), -1);
 	assert_true(is_kept(fds, fixture, A));
-	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
+	assert_int_equal(bid_open_files_drop(fds, &st, is_held, &none), -1);
 	assert_false(is_kept(fds, fixture, A));
 	assert_true(is_kept(fds, fixture, B));
-	bid_fd_cache_free(fds);
+	bid_open_files_free(fds);
 }
 
 static void test_readable_unlinked_file_is_evicted_last(void **state)
 {
 	struct store_fixture *fixture = *state;
 	uint64_t held = A;
-	struct bid_fd_cache *fds;
+	struct bid_open_files *fds;
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_fd_cache_new(2, NULL, &fds), 0);
+	assert_int_equal(bid_open_files_new(2, NULL, &fds), 0);
 	keep(fds, fixture, A, &st);
-	fd = bid_fd_cache_drop(fds, &st, is_held, &held);
+	fd = bid_open_files_drop(fds, &st, is_held, &held);
 	assert_true(fd >= 0);
 	close(fd);
 	run(fixture, "rm store/a/" ID_A "/elf");
@@ -84,19 +84,19 @@ static void test_readable_unlinked_file_is_evicted_last(void **state)
 	assert_true(is_kept(fds, fixture, A));
 	assert_false(is_kept(fds, fixture, B));
 	/* the cache has no descriptor then */
-	bid_fd_cache_forget(fds, A);
+	bid_open_files_forget(fds, A);
 	assert_false(is_kept(fds, fixture, A));
-	bid_fd_cache_free(fds);
+	bid_open_files_free(fds);
 }
 
-static void keep_in_memory(struct bid_fd_cache *fds, uint64_t number)
+static void keep_in_memory(struct bid_open_files *fds, uint64_t number)
 {
 	struct bid_file file = { .fd = memfd_create("unpacked", MFD_CLOEXEC), .kind = BID_KIND_ELF };
 	struct bid_fd *fd;
 
 	assert_int_equal(fstat(file.fd, &file.st), 0);
-	assert_int_equal(bid_fd_cache_keep(fds, number, &file, &fd), 0);
-	bid_fd_cache_put(fds, fd);
+	assert_int_equal(bid_open_files_keep(fds, number, &file, &fd), 0);
+	bid_open_files_put(fds, fd);
 }
 
 /* An unpacked module of a store that cannot be written. Readers without handles get it again. */
@@ -104,20 +104,20 @@ static void test_file_in_memory_is_dropped_although_held(void **state)
 {
 	struct store_fixture *fixture = *state;
 	uint64_t held = B;
-	struct bid_fd_cache *fds;
+	struct bid_open_files *fds;
 
-	assert_int_equal(bid_fd_cache_new(2, NULL, &fds), 0);
+	assert_int_equal(bid_open_files_new(2, NULL, &fds), 0);
 	keep(fds, fixture, A, NULL);
 	keep_in_memory(fds, B);
-	assert_true(bid_fd_cache_drop_memory(fds));
-	assert_false(bid_fd_cache_drop_memory(fds));
+	assert_true(bid_open_files_drop_memory(fds));
+	assert_false(bid_open_files_drop_memory(fds));
 	assert_true(is_kept(fds, fixture, A));
 
 	keep_in_memory(fds, B);
 	test_clock_advance_ms(61000);
-	assert_int_equal(bid_fd_cache_drop(fds, NULL, is_held, &held), -1);
-	assert_false(bid_fd_cache_drop_memory(fds));
-	bid_fd_cache_free(fds);
+	assert_int_equal(bid_open_files_drop(fds, NULL, is_held, &held), -1);
+	assert_false(bid_open_files_drop_memory(fds));
+	bid_open_files_free(fds);
 }
 
 /* Backing ids as the kernel gives them; @user counts those in use. */
@@ -139,7 +139,7 @@ static void ignore_id(void *user, int id)
 }
 
 /* Open a handle of a stored build under @number; returns the backing id, or a negative errno. */
-static int open_build(struct bid_fd_cache *fds, const struct store_fixture *fixture, uint64_t number, unsigned build,
+static int open_build(struct bid_open_files *fds, const struct store_fixture *fixture, uint64_t number, unsigned build,
 		      struct bid_fd **ret_fd)
 {
 	struct bid_artifact artifact = request_for(builds[build].id, BID_KIND_ELF);
@@ -148,11 +148,11 @@ static int open_build(struct bid_fd_cache *fds, const struct store_fixture *fixt
 	int id = 0, r;
 
 	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
-	r = bid_fd_cache_keep(fds, number, &file, &fd);
+	r = bid_open_files_keep(fds, number, &file, &fd);
 	if (r < 0)
 		return r;
-	assert_int_equal(bid_fd_cache_open(fds, fd, &id), 0);
-	bid_fd_cache_put(fds, fd);
+	assert_int_equal(bid_open_files_open(fds, fd, &id), 0);
+	bid_open_files_put(fds, fd);
 	*ret_fd = fd;
 	return id;
 }
@@ -163,11 +163,11 @@ static void test_handles_share_file_and_backing_id(void **state)
 	unsigned ids = 0;
 	const struct bid_backing_ids backing = { .user = &ids, .make = make_id, .drop = drop_id };
 	struct bid_fd *first, *second, *other;
-	struct bid_fd_cache *fds;
+	struct bid_open_files *fds;
 	struct stat st, open;
 	uint64_t none = 0;
 
-	assert_int_equal(bid_fd_cache_new(2, &backing, &fds), 0);
+	assert_int_equal(bid_open_files_new(2, &backing, &fds), 0);
 	keep(fds, fixture, A, &st);
 	keep(fds, fixture, B, NULL);
 	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
@@ -176,24 +176,24 @@ static void test_handles_share_file_and_backing_id(void **state)
 	assert_int_equal(ids, 1);
 	/* another file waits for the last RELEASE */
 	assert_int_equal(open_build(fds, fixture, A, B, &other), -ESTALE);
-	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
-	assert_true(bid_fd_cache_open_stat(fds, A, &open) && open.st_ino == st.st_ino);
-	bid_fd_cache_close(fds, first, true);
-	bid_fd_cache_close(fds, second, true);
-	assert_false(bid_fd_cache_open_stat(fds, A, &open));
+	assert_int_equal(bid_open_files_drop(fds, &st, is_held, &none), -1);
+	assert_true(bid_open_files_open_stat(fds, A, &open) && open.st_ino == st.st_ino);
+	bid_open_files_close(fds, first, true);
+	bid_open_files_close(fds, second, true);
+	assert_false(bid_open_files_open_stat(fds, A, &open));
 	/* the id stays for the next open, until the file goes */
 	assert_int_equal(ids, 1);
-	assert_int_equal(bid_fd_cache_drop(fds, &st, is_held, &none), -1);
+	assert_int_equal(bid_open_files_drop(fds, &st, is_held, &none), -1);
 	assert_int_equal(ids, 0);
 	assert_int_equal(open_build(fds, fixture, A, B, &other), 7);
 	/* FORGET before RELEASE */
-	bid_fd_cache_forget(fds, A);
+	bid_open_files_forget(fds, A);
 	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
 	assert_int_equal(ids, 2);
-	bid_fd_cache_close(fds, other, true);
+	bid_open_files_close(fds, other, true);
 	assert_int_equal(ids, 1);
 	/* after the session there is no RELEASE */
-	bid_fd_cache_free(fds);
+	bid_open_files_free(fds);
 	assert_int_equal(ids, 0);
 }
 
@@ -208,18 +208,18 @@ static void test_handles_of_daemon_keep_the_kernel_from_reading(void **state)
 	int id = -EOPNOTSUPP;
 	const struct bid_backing_ids backing = { .user = &id, .make = same_id, .drop = ignore_id };
 	struct bid_fd *first, *second;
-	struct bid_fd_cache *fds;
+	struct bid_open_files *fds;
 
-	assert_int_equal(bid_fd_cache_new(2, &backing, &fds), 0);
+	assert_int_equal(bid_open_files_new(2, &backing, &fds), 0);
 	keep(fds, fixture, A, NULL);
 	assert_int_equal(open_build(fds, fixture, A, A, &first), 0);
 	id = 7;
 	assert_int_equal(open_build(fds, fixture, A, A, &second), 0);
-	bid_fd_cache_close(fds, second, false);
-	bid_fd_cache_close(fds, first, false);
+	bid_open_files_close(fds, second, false);
+	bid_open_files_close(fds, first, false);
 	assert_int_equal(open_build(fds, fixture, A, A, &first), 7);
-	bid_fd_cache_close(fds, first, true);
-	bid_fd_cache_free(fds);
+	bid_open_files_close(fds, first, true);
+	bid_open_files_free(fds);
 }
 
 int main(void)

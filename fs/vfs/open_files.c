@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "vfs/fd_cache.h"
+#include "vfs/open_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ struct bid_fd {
 
 TAILQ_HEAD(fd_list, bid_fd);
 
-struct bid_fd_cache {
+struct bid_open_files {
 	const struct bid_backing_ids *ids; /* borrowed; NULL for none */
 	pthread_mutex_t lock; /* guards all below; not held during a check or close(2) */
 	unsigned max, n; /* entries without a handle */
@@ -42,9 +42,9 @@ struct bid_fd_cache {
 	struct fd_list idle; /* entries without a handle, oldest first */
 };
 
-int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid_fd_cache **ret_cache)
+int bid_open_files_new(unsigned max, const struct bid_backing_ids *ids, struct bid_open_files **ret_cache)
 {
-	struct bid_fd_cache *cache = calloc(1, sizeof(*cache));
+	struct bid_open_files *cache = calloc(1, sizeof(*cache));
 
 	if (!cache)
 		return -ENOMEM;
@@ -57,7 +57,7 @@ int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid
 }
 
 /* The link to the entry of @number, or to the NULL at the end of its bucket. Locking: the lock. */
-static struct bid_fd **link_to(struct bid_fd_cache *cache, uint64_t number)
+static struct bid_fd **link_to(struct bid_open_files *cache, uint64_t number)
 {
 	struct bid_fd **link = &cache->buckets[number * 0x9e3779b97f4a7c15U >> 40 & (BUCKETS - 1)];
 
@@ -66,7 +66,7 @@ static struct bid_fd **link_to(struct bid_fd_cache *cache, uint64_t number)
 	return link;
 }
 
-static struct bid_fd *find_fd(struct bid_fd_cache *cache, uint64_t number)
+static struct bid_fd *find_fd(struct bid_open_files *cache, uint64_t number)
 {
 	return *link_to(cache, number);
 }
@@ -78,21 +78,21 @@ static bool is_open(const struct bid_fd *fd)
 
 /* Locking of the next four: the lock. */
 
-static void add_idle(struct bid_fd_cache *cache, struct bid_fd *fd)
+static void add_idle(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	TAILQ_INSERT_TAIL(&cache->idle, fd, order);
 	cache->n++;
 	fd->used_s = bid_clock_s();
 }
 
-static void remove_idle(struct bid_fd_cache *cache, struct bid_fd *fd)
+static void remove_idle(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	TAILQ_REMOVE(&cache->idle, fd, order);
 	cache->n--;
 }
 
 /* Remove @fd from the table. The caller gets the table's use. */
-static struct bid_fd *remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+static struct bid_fd *remove_fd(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	*link_to(cache, fd->number) = fd->next;
 	if (!is_open(fd))
@@ -101,7 +101,7 @@ static struct bid_fd *remove_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 }
 
 /* Remove the oldest entry of a file that can be opened again, or else the oldest, from a full table. NULL if it is not full. */
-static struct bid_fd *remove_oldest(struct bid_fd_cache *cache)
+static struct bid_fd *remove_oldest(struct bid_open_files *cache)
 {
 	struct bid_fd *fd;
 
@@ -113,7 +113,7 @@ static struct bid_fd *remove_oldest(struct bid_fd_cache *cache)
 	return remove_fd(cache, fd ? fd : TAILQ_FIRST(&cache->idle));
 }
 
-static void free_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+static void free_fd(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	if (fd->id)
 		cache->ids->drop(cache->ids->user, fd->id);
@@ -121,7 +121,7 @@ static void free_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 	free(fd);
 }
 
-void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd)
+void bid_open_files_put(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	unsigned users;
 
@@ -134,7 +134,7 @@ void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_fd *fd)
 		free_fd(cache, fd);
 }
 
-void bid_fd_cache_free(struct bid_fd_cache *cache)
+void bid_open_files_free(struct bid_open_files *cache)
 {
 	struct bid_fd *fd;
 
@@ -150,7 +150,7 @@ void bid_fd_cache_free(struct bid_fd_cache *cache)
 }
 
 /* Drop @fd, unless another thread did, or a handle is open. */
-static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
+static void drop_fd(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	struct bid_fd *gone = NULL;
 
@@ -158,7 +158,7 @@ static void drop_fd(struct bid_fd_cache *cache, struct bid_fd *fd)
 	if (find_fd(cache, fd->number) == fd && !is_open(fd))
 		gone = remove_fd(cache, fd);
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
+	bid_open_files_put(cache, gone);
 }
 
 /* Copy the readers of a file: chmod(2) changes its stat data. */
@@ -190,7 +190,7 @@ static int check_kernel_opens(const struct bid_fd *fd)
 }
 
 /* Check that the file of @fd is still the artifact. @stat_data and @last are of the last check. */
-static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
+static int check_fd(struct bid_open_files *cache, struct bid_store *store, struct bid_fd *fd, const struct bid_stat_data *stat_data,
 		    const struct stat *last, const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = fd->file.fd };
@@ -240,8 +240,8 @@ static int check_fd(struct bid_fd_cache *cache, struct bid_store *store, struct 
 	return 0;
 }
 
-struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
+struct bid_fd *bid_open_files_get(struct bid_open_files *cache, struct bid_store *store, uint64_t number,
+				  const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
 	struct bid_fd *fd;
@@ -264,7 +264,7 @@ struct bid_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *st
 	if (check_fd(cache, store, fd, &stat_data, &last, artifact, ret_stat, ret_same) == 0)
 		return fd;
 	drop_fd(cache, fd);
-	bid_fd_cache_put(cache, fd);
+	bid_open_files_put(cache, fd);
 	return NULL;
 }
 
@@ -285,7 +285,7 @@ static bool is_of(const struct bid_fd *fd, const struct stat *st)
 	return own->st_dev == st->st_dev && own->st_ino == st->st_ino;
 }
 
-void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st)
+void bid_open_files_drop_other(struct bid_open_files *cache, uint64_t number, const struct stat *st)
 {
 	struct bid_fd *fd, *gone = NULL;
 
@@ -294,10 +294,10 @@ void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const 
 	if (fd && !is_open(fd) && !is_of(fd, st))
 		gone = remove_fd(cache, fd);
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
+	bid_open_files_put(cache, gone);
 }
 
-void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
+void bid_open_files_forget(struct bid_open_files *cache, uint64_t number)
 {
 	struct bid_fd *fd, *gone = NULL;
 	struct stat st;
@@ -315,22 +315,23 @@ void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 	pthread_mutex_unlock(&cache->lock);
 	if (fd && (fstat(fd->file.fd, &st) < 0 || st.st_nlink == 0))
 		drop_fd(cache, fd);
-	bid_fd_cache_put(cache, fd);
-	bid_fd_cache_put(cache, gone);
+	bid_open_files_put(cache, fd);
+	bid_open_files_put(cache, gone);
 }
 
 /* Put each of a list by "next". */
-static void put_all(struct bid_fd_cache *cache, struct bid_fd *gone)
+static void put_all(struct bid_open_files *cache, struct bid_fd *gone)
 {
 	while (gone) {
 		struct bid_fd *next = gone->next;
 
-		bid_fd_cache_put(cache, gone);
+		bid_open_files_put(cache, gone);
 		gone = next;
 	}
 }
 
-int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+int bid_open_files_drop(struct bid_open_files *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number),
+			void *user)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
 	struct bid_fd *gone = NULL, *fd, *newer;
@@ -354,7 +355,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*
 	return held;
 }
 
-bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
+bool bid_open_files_drop_memory(struct bid_open_files *cache)
 {
 	struct bid_fd *gone = NULL, *fd, *newer;
 	bool any;
@@ -401,7 +402,7 @@ static int make_fd(uint64_t number, struct bid_file *file, struct bid_fd **ret_f
 }
 
 /* Add @fd to the table in place of @replaced, which may be NULL. @gone gets two entries to put. Locking: the lock. */
-static void add_fd(struct bid_fd_cache *cache, struct bid_fd *fd, struct bid_fd *replaced, struct bid_fd *gone[static 2])
+static void add_fd(struct bid_open_files *cache, struct bid_fd *fd, struct bid_fd *replaced, struct bid_fd *gone[static 2])
 {
 	struct bid_fd **link;
 
@@ -414,7 +415,7 @@ static void add_fd(struct bid_fd_cache *cache, struct bid_fd *fd, struct bid_fd 
 	add_idle(cache, fd);
 }
 
-int bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file, struct bid_fd **ret_fd)
+int bid_open_files_keep(struct bid_open_files *cache, uint64_t number, struct bid_file *file, struct bid_fd **ret_fd)
 {
 	struct bid_fd *fd, *present, *gone[2] = { NULL };
 	int r = make_fd(number, file, &fd);
@@ -436,15 +437,15 @@ int bid_fd_cache_keep(struct bid_fd_cache *cache, uint64_t number, struct bid_fi
 		add_fd(cache, fd, present, gone);
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone[0]);
-	bid_fd_cache_put(cache, gone[1]);
+	bid_open_files_put(cache, gone[0]);
+	bid_open_files_put(cache, gone[1]);
 	if (r == 0)
 		*ret_fd = fd;
 	return r;
 }
 
 /* Has @fd, without handles of the daemon, a backing id, or does it get one? Locking: the lock. */
-static bool ensure_id(struct bid_fd_cache *cache, struct bid_fd *fd)
+static bool ensure_id(struct bid_open_files *cache, struct bid_fd *fd)
 {
 	if (fd->id == 0 && cache->ids) {
 		int id = cache->ids->make(cache->ids->user, fd->file.fd);
@@ -454,7 +455,7 @@ static bool ensure_id(struct bid_fd_cache *cache, struct bid_fd *fd)
 	return fd->id;
 }
 
-int bid_fd_cache_open(struct bid_fd_cache *cache, struct bid_fd *fd, int *ret_id)
+int bid_open_files_open(struct bid_open_files *cache, struct bid_fd *fd, int *ret_id)
 {
 	struct bid_fd *present, *gone[2] = { NULL };
 	int r = 0;
@@ -474,12 +475,12 @@ int bid_fd_cache_open(struct bid_fd_cache *cache, struct bid_fd *fd, int *ret_id
 		fd->users++;
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone[0]);
-	bid_fd_cache_put(cache, gone[1]);
+	bid_open_files_put(cache, gone[0]);
+	bid_open_files_put(cache, gone[1]);
 	return r;
 }
 
-void bid_fd_cache_close(struct bid_fd_cache *cache, struct bid_fd *fd, bool by_kernel)
+void bid_open_files_close(struct bid_open_files *cache, struct bid_fd *fd, bool by_kernel)
 {
 	struct bid_fd *gone = NULL;
 
@@ -491,11 +492,11 @@ void bid_fd_cache_close(struct bid_fd_cache *cache, struct bid_fd *fd, bool by_k
 		add_idle(cache, fd);
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
-	bid_fd_cache_put(cache, fd);
+	bid_open_files_put(cache, gone);
+	bid_open_files_put(cache, fd);
 }
 
-bool bid_fd_cache_open_stat(struct bid_fd_cache *cache, uint64_t number, struct stat *ret_st)
+bool bid_open_files_open_stat(struct bid_open_files *cache, uint64_t number, struct stat *ret_st)
 {
 	const struct bid_fd *fd;
 	bool open;
