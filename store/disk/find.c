@@ -9,9 +9,9 @@
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/beneath.h"
+#include "disk/check_cache.h"
 #include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/record.h"
@@ -34,7 +34,7 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 	r = open_regular(upper, bid_derived_path(&(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
-	r = bid_id_cache_get(upper->id_cache, file->fd, &file->st, false, &identity);
+	r = bid_check_cache_get(upper->check_cache, file->fd, &file->st, false, &identity);
 	if (r == 0 && (identity.packed || !bid_id_answers(&identity.id, id)))
 		r = -EBADMSG;
 	if (r < 0)
@@ -65,7 +65,7 @@ static int check_file(struct bid_store *store, const struct bid_id *requested, s
 	struct bid_identity identity;
 	int r;
 
-	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, debuginfo, &identity);
+	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, debuginfo, &identity);
 	if (r < 0)
 		return r;
 	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
@@ -87,7 +87,7 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 
 	if (r != -EBADMSG && r != -EFBIG && r != -EOPNOTSUPP)
 		return;
-	if (!bid_id_cache_report(store->id_cache, &file->st))
+	if (!bid_check_cache_report(store->check_cache, &file->st))
 		return;
 	if (r == -EBADMSG)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s': bidfs does not serve it - see "
@@ -141,7 +141,7 @@ int bid_store_recheck(struct bid_store *store, const struct bid_artifact *artifa
 
 	if (!bid_kind_is_elf(artifact->kind))
 		return 0;
-	r = bid_id_cache_get(store->id_cache, file->fd, &file->st, false, &identity);
+	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, false, &identity);
 	if (r < 0)
 		return r;
 	return identity.packed || !bid_id_answers(&identity.id, &artifact->id) ? -EBADMSG : 0;
@@ -255,7 +255,7 @@ static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *
 		r = skip_poor(&file, poor);
 	if (r < 0)
 		return r;
-	r = bid_id_cache_get(store->id_cache, file.fd, &file.st, true, &identity);
+	r = bid_check_cache_get(store->check_cache, file.fd, &file.st, true, &identity);
 	if (r == 0 && !identity.has_dwarf)
 		r = -ENOENT;
 	if (r < 0) {

@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "disk/beneath.h"
+#include "disk/check_cache.h"
 #include "disk/evict.h"
-#include "disk/id_cache.h"
 #include "disk/layout.h"
 #include "disk/publish/temp.h"
 #include "disk/space.h"
@@ -119,7 +119,7 @@ int bid_store_open(const char *path, unsigned flags, struct bid_store **ret_stor
 	}
 	r = try_paths(store);
 	if (r == 0)
-		r = bid_id_cache_new(&store->id_cache);
+		r = bid_check_cache_new(&store->check_cache);
 	if (r < 0)
 		goto fail;
 	if (flags & BID_STORE_WRITE) {
@@ -200,7 +200,7 @@ void bid_store_free(struct bid_store *store)
 	/* first: its thread uses all the rest */
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
-	bid_id_cache_free(store->id_cache);
+	bid_check_cache_free(store->check_cache);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

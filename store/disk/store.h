@@ -9,7 +9,7 @@
 #include "api/store.h"
 
 struct bid_space;
-struct bid_id_cache;
+struct bid_check_cache;
 
 /* The last source device (st_dev + 1, 0 for none) for whose files one of these ways into the store failed. */
 struct bid_denied {
@@ -22,7 +22,7 @@ struct bid_store {
 	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
-	struct bid_id_cache *id_cache; /* on the files of this store; owned */
+	struct bid_check_cache *check_cache; /* on the files of this store; owned */
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */
 	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */

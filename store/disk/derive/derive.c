@@ -12,9 +12,9 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/path.h"
+#include "disk/check_cache.h"
 #include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/id_cache.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -30,7 +30,7 @@ static void text_release(struct derived_text *text)
 bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
 {
 	for (; store; store = store->lower)
-		if (bid_id_cache_is_underivable(store->id_cache, st, kind))
+		if (bid_check_cache_is_underivable(store->check_cache, st, kind))
 			return true;
 	return false;
 }
@@ -38,7 +38,7 @@ bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r)
 {
 	for (; store && bid_derived_fault(r); store = store->lower)
-		bid_id_cache_set_underivable(store->id_cache, st, kind);
+		bid_check_cache_set_underivable(store->check_cache, st, kind);
 }
 
 /* Shall @kind be derived from the file with the attributes @st? Returns 0, -ENODATA, or -EAGAIN without @derive. */

@@ -5,9 +5,9 @@
 
 #include "api/elf.h"
 #include "base/local_error.h"
+#include "disk/check_cache.h"
 #include "disk/derived.h"
 #include "disk/find.h"
-#include "disk/id_cache.h"
 #include "disk/store.h"
 
 enum { TRIES = 4 }; /* compressed files, of which all but the last are wrong */
@@ -43,7 +43,7 @@ static int unpack_file(struct bid_store *store, const struct bid_artifact *artif
 	/* a compressed file with a wrong or missing id is unpacked only once, whichever store it is in */
 	if (unpacking.id.len || fault)
 		for (store = upper; store; store = store->lower)
-			bid_id_cache_unpacked(store->id_cache, &file->st, fault, &unpacking.id);
+			bid_check_cache_unpacked(store->check_cache, &file->st, fault, &unpacking.id);
 	unpacked.kind = file->kind;
 	bid_file_release(file);
 	*file = unpacked;
