@@ -39,8 +39,8 @@
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
 #include "disk/perf_link.h"
+#include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
-#include "disk/publish/relink.h"
 #include "disk/record.h"
 #include "disk/store.h"
 
@@ -381,7 +381,7 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 		return;
 	if (gives && !linked)
 		mode = file->st.st_mode;
-	r = bid_rights_take(store, &artifact, file->fd, NULL, mode);
+	r = bid_rights_strip(store, &artifact, file->fd, NULL, mode);
 	if (r < 0)
 		bid_warning("%s: cannot give '%s' in the store '%s' the rights of the file that was added", bid_strerror(r),
 			    bid_id_format(&artifact.id, hex), bid_store_path(store));

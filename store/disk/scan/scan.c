@@ -34,7 +34,7 @@
 #include "disk/layout.h"
 #include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
-#include "disk/publish/relink.h"
+#include "disk/publish/merge.h"
 #include "disk/record.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/store.h"

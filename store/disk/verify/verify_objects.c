@@ -21,7 +21,7 @@
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
 #include "disk/perf_link.h"
-#include "disk/publish/relink.h"
+#include "disk/publish/merge.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/store.h"
@@ -230,7 +230,7 @@ static int check_rights(struct bid_verify *verify, struct object *object)
 		return 0;
 	set_fault(object, BID_FINDING_RIGHTS, "is setuid or setgid, or has capabilities");
 	finding->repaired = verify->config->repair &&
-			    bid_rights_take(verify->store, &finding->artifact, object->fd, finding->path, object->st.st_mode) == 0;
+			    bid_rights_strip(verify->store, &finding->artifact, object->fd, finding->path, object->st.st_mode) == 0;
 	return bid_verify_found(verify, finding);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* Several names of one id become names of one object, or of another object. */
-#ifndef BID_DISK_RELINK_H
-#define BID_DISK_RELINK_H
+#ifndef BID_DISK_MERGE_H
+#define BID_DISK_MERGE_H
 
 #include "api/store.h"
 
@@ -38,6 +38,6 @@ bool bid_rights_given(int fd, const struct stat *st);
  * Replace the file of @artifact at @fd by a copy without privileges, under the names of bid_replace(), for the readers of @mode
  * (bid_set_readers()). The copy is on disk on return of 0.
  */
-int bid_rights_take(struct bid_store *store, const struct bid_artifact *artifact, int fd, const char *path, mode_t mode);
+int bid_rights_strip(struct bid_store *store, const struct bid_artifact *artifact, int fd, const char *path, mode_t mode);
 
 #endif

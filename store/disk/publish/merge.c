@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/publish/relink.h"
+#include "disk/publish/merge.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -261,7 +261,7 @@ bool bid_rights_given(int fd, const struct stat *st)
 	return fgetxattr(fd, "security.capability", NULL, 0) >= 0 || (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
-int bid_rights_take(struct bid_store *store, const struct bid_artifact *artifact, int fd, const char *path, mode_t mode)
+int bid_rights_strip(struct bid_store *store, const struct bid_artifact *artifact, int fd, const char *path, mode_t mode)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
 	struct stat st;
