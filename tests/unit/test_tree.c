@@ -118,7 +118,7 @@ static void test_every_path_has_its_node(void **state)
 		{ "[kernel.kcore]/x", -EINVAL },
 		{ "[kernel.kcore]/" ID_A "/1970010100000000", BID_NODE_KCORE_COPY },
 		{ "[kernel.kcore]/" ID_A "/1970010100000000/kallsyms", BID_NODE_FILE },
-		{ "[kernel.kcore]/" ID_A "/1970010100000000/modules", -ENOENT },
+		{ "[kernel.kcore]/" ID_A "/1970010100000000/modules", BID_NODE_MODULES },
 		{ "[kernel.kcore]/" ID_A "/1970010100000000/kcore", -EINVAL },
 		{ "[kernel.kcore]/" ID_B "/2026112108080800", BID_NODE_KCORE_COPY },
 		{ "[kernel.kcore]/" ID_B "/2026112108080800/kcore", BID_NODE_KCORE_FILE },
