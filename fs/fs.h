@@ -58,11 +58,6 @@ struct bid_fs {
 
 /* Seconds for which the kernel caches names and attributes of the store. perf writes the store at any time. */
 #define BID_TTL_STORE 1.0
-/*
- * Seconds for which the kernel caches the name of a directory of the store. Every use but access(2) and chdir(2) sends a request:
- * GETATTR after BID_TTL_STORE, OPENDIR, or LOOKUP below it. ESTALE makes the kernel repeat the LOOKUP of the name.
- */
-#define BID_TTL_DIR 60.0
 /* Seconds for which the kernel caches names and attributes of the mount itself. */
 #define BID_TTL_MOUNT 86400.0
 

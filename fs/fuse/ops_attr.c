@@ -4,13 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
-#include "vfs/export.h"
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 
@@ -46,22 +44,6 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	bid_file_release(&file);
 }
 
-/* Does the name of @node, a directory below an original path or in by-path, mean it no more? */
-static bool is_gone(const struct bid_fs *fs, const struct bid_node *node)
-{
-	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
-	struct bid_node parent = { 0 }, now = { 0 };
-	bool gone = false;
-
-	if (!*path || (node->type != BID_NODE_PATH && node->type != BID_NODE_PATH_ID && node->type != BID_NODE_BY_PATH))
-		return false;
-	if (bid_export_parent(node, &parent) == 0)
-		gone = bid_tree_lookup(&fs->tree, &parent, slash ? slash + 1 : path, &now, NULL) < 0 || now.type != node->type;
-	bid_node_release(&parent);
-	bid_node_release(&now);
-	return gone;
-}
-
 void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
@@ -81,8 +63,6 @@ void bid_op_getattr(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	}
 	if (inode->node.type == BID_NODE_FILE)
 		get_artifact(req, inode);
-	else if (is_gone(fs, &inode->node))
-		fuse_reply_err(req, ESTALE);
 	else
 		bid_reply_attr(req, inode, NULL, bid_attr_timeout(fs, &inode->node));
 }

@@ -115,9 +115,6 @@ static struct stat attr_of_file(const struct bid_fs *fs, const struct bid_inode 
 /* Seconds for which the kernel caches the name of @node. */
 static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
-	const char *path = bid_node_path(node), *slash = strrchr(path, '/');
-	struct bid_id id;
-
 	switch (node->type) {
 	case BID_NODE_IDS:
 	case BID_NODE_LINKS:
@@ -138,12 +135,6 @@ static double entry_timeout(const struct bid_fs *fs, const struct bid_node *node
 		return 0; /* each LOOKUP makes a text */
 	case BID_NODE_TMPFILE:
 		return node->kind == BID_KIND_NONE ? BID_TTL_STORE : 0; /* the name means the published file after close(2) */
-	case BID_NODE_PATH_ID:
-		return BID_TTL_DIR;
-	case BID_NODE_PATH:
-	case BID_NODE_BY_PATH:
-		/* a directory with an id as its name may become one of a build */
-		return bid_id_parse_str(slash ? slash + 1 : path, &id) < 0 ? BID_TTL_DIR : BID_TTL_STORE;
 	default:
 		return BID_TTL_STORE;
 	}

@@ -121,20 +121,6 @@ def test_directory_that_was_removed_natively_is_absent_after_a_second(mount, mod
             os.listdir(path)
 
 
-def test_names_of_directories_are_not_looked_up_after_a_second(mount, mode, store, workdir):
-    path = "x/" * 40 + "app"
-    program = programs.small(workdir / "app", 1)
-    programs.into_store(store, program.id, f"/{path}", program.path)
-    mnt = mount("busy_poll=0")
-    elf = mnt / path / program.id / "elf"
-    use([elf])
-    time.sleep(CACHED)
-    before = requests(mnt)
-    os.lstat(elf)
-    # the name of the file, and reads of the file itself
-    assert 1 <= requests(mnt) - before < 20
-
-
 @pytest.mark.parametrize("others", [True, False], ids=["another build", "empty store"])
 def test_new_native_name_is_seen_after_a_second(mount, mode, workdir, store, others):
     program, other = programs.small(workdir / "app", 1, "-g"), programs.small(workdir / "other", 2)
