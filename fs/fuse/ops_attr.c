@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "fuse/attr.h"
 #include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 

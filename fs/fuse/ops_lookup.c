@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "fuse/attr.h"
 #include "fuse/find_or_fetch.h"
 #include "fuse/reply.h"
 #include "synthetic.h"

@@ -9,6 +9,7 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/stat_data.h"
+#include "fuse/attr.h"
 #include "fuse/find_or_fetch.h"
 #include "fuse/passthrough.h"
 #include "fuse/reply.h"

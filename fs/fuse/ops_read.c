@@ -8,8 +8,8 @@
 
 #include "api/evict.h"
 #include "base/cleanup.h"
+#include "fuse/attr.h"
 #include "fuse/find_or_fetch.h"
-#include "fuse/reply.h"
 #include "synthetic.h"
 
 static void reply_text(fuse_req_t req, const char *text, size_t len, size_t size, off_t offset)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Answers to the kernel: attributes, entries and errors.
+ * Answers to the kernel: entries, attributes (attr.h) and errors.
  *
  *	bid_reply_node(), or bid_entry_make() and bid_reply_entry()	LOOKUP: the kernel gets a reference to the inode
  *	bid_forget()		FORGET
@@ -11,26 +11,11 @@
 #include "fuse/ops.h"
 
 /*
- * stat(2) the file of @node, if it need not be opened: a temporary file, a copy of /proc/kcore, or a section that READ will
- * cut out. Returns 0, or -ENOENT for other nodes and files that are gone.
- */
-int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct stat *ret_st);
-
-/* Seconds for which the kernel caches the attributes of @node, other than an artifact. */
-double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
-
-/*
  * Make the entry of @node, and take one reference of the kernel to its inode. @found has the stat of the file of an artifact; of
  * a directory or a link it spares a second look, as of bid_tree_lookup(). NULL for neither. -ENOMEM.
  */
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,
 		   struct fuse_entry_param *ret_entry);
-
-/* Is @st of another file than the inode @inode, an artifact's? */
-bool bid_is_other_version(const struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
-
-/* Make @inode one of the file with the attributes @st. Returns whether it was one of another file. */
-bool bid_set_version(struct bid_fs *fs, const struct bid_inode *inode, const struct stat *st);
 
 /* Answer LOOKUP with @node. @found as above. */
 void bid_reply_node(fuse_req_t req, const struct bid_node *node, const struct bid_found *found);
@@ -46,9 +31,6 @@ void bid_reply_negative(fuse_req_t req, double timeout);
 
 /* Give back @count references of the kernel to the inode @number. */
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count);
-
-/* The permissions of the directory @node. They never change. */
-mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node);
 
 /* The positive errno for a program, of @error of the broker and errors=. */
 int bid_visible_error(const struct bid_fs *fs, int error);
