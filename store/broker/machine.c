@@ -36,7 +36,7 @@ static bool is_undecided(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state <= BID_CANDIDATE_OVERTAKEN)
+		if (machine->candidates[i].state <= BID_CANDIDATE_OVERTAKEN && !machine->candidates[i].broken)
 			return i;
 	return BID_NO_CANDIDATE;
 }
@@ -63,7 +63,7 @@ static void abandon(struct bid_machine *machine, enum bid_download_state state, 
 	stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
-static void take_of_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
+static void step_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
 	switch (event) {
 	case BID_EVENT_START:
@@ -92,7 +92,7 @@ static void take_of_download(struct bid_machine *machine, enum bid_machine_event
 	}
 }
 
-static void take_of_candidate(struct bid_machine *machine, enum bid_machine_event event, size_t i, struct bid_actions *actions)
+static void step_candidate(struct bid_machine *machine, enum bid_machine_event event, size_t i, struct bid_actions *actions)
 {
 	struct bid_candidate *candidate = &machine->candidates[i];
 	bool under_way = is_under_way(candidate->state);
@@ -137,7 +137,7 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 		candidate->state = BID_CANDIDATE_OVER;
 		break;
 	case BID_EVENT_DROPPED:
-		candidate->state = candidate->broken ? BID_CANDIDATE_BROKEN : BID_CANDIDATE_OVERTAKEN;
+		candidate->state = BID_CANDIDATE_OVERTAKEN;
 		break;
 	default:
 		break;
@@ -145,13 +145,13 @@ static void take_of_candidate(struct bid_machine *machine, enum bid_machine_even
 }
 
 /*
- * Choose the next start, or the end. While no candidate is chosen, an event starts
+ * Start the next candidate, or end the download. While no candidate is chosen, an event starts
  *
  *   START			the first candidate, unless an attempt is under way
  *   REPORTED, DROPPED	the next one in place of the attempt that ended
  *   TIMER, BROKE_OFF	one more
  */
-static void choose(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
+static void start_next_or_end(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
 	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_container;
 	size_t next = BID_NO_CANDIDATE;
@@ -188,16 +188,16 @@ static enum bid_hedge hedge_of(const struct bid_machine *machine, enum bid_machi
 struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machine_event event, size_t candidate)
 {
 	/* other events start and end nothing */
-	bool chooses = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		       event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_CONTAINER_FAILED;
+	bool starts = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
+		      event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_CONTAINER_FAILED;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)
-		take_of_download(machine, event, &actions);
+		step_download(machine, event, &actions);
 	else
-		take_of_candidate(machine, event, candidate, &actions);
-	if (chooses)
-		choose(machine, event, &actions);
+		step_candidate(machine, event, candidate, &actions);
+	if (starts)
+		start_next_or_end(machine, event, &actions);
 	actions.hedge = hedge_of(machine, event, actions.start != BID_NO_CANDIDATE);
 	return actions;
 }

@@ -34,15 +34,14 @@ enum bid_download_state {
 	BID_DOWNLOAD_STATES
 };
 
-/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start up to OVERTAKEN. */
+/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start up to OVERTAKEN, unless a body broke off. */
 enum bid_candidate_state {
 	BID_CANDIDATE_NONE, /* no attempt, but one may start */
-	BID_CANDIDATE_OVERTAKEN, /* the last attempt was cancelled, and another may start */
-	BID_CANDIDATE_BROKEN, /* the last attempt was cancelled after a broken body; no further attempt */
+	BID_CANDIDATE_OVERTAKEN, /* the last attempt was cancelled */
 	BID_CANDIDATE_QUEUED, /* in the queue of the server */
 	BID_CANDIDATE_SENT, /* sent, no header yet */
 	BID_CANDIDATE_BODY, /* header received; or the server retries after its body broke off */
-	BID_CANDIDATE_CHOSEN, /* CHECKED */
+	BID_CANDIDATE_CHOSEN, /* its first bytes carry the right id, and the others are stopped */
 	BID_CANDIDATE_DECIDING, /* the server is done, a disk worker decides */
 	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
 	BID_CANDIDATE_DROPPING, /* cancelled, and the server is done; a disk worker drops it */
@@ -75,7 +74,7 @@ enum bid_machine_event {
 struct bid_candidate {
 	struct bid_server_state *from; /* download.c's */
 	enum bid_candidate_state state;
-	bool broken; /* a body broke off */
+	bool broken; /* a body broke off: no attempt after this one */
 	struct bid_attempt *attempt; /* download.c's; NULL for none */
 	unsigned stopped_ms; /* download.c's: age of the attempt when it was cancelled */
 };
