@@ -44,9 +44,10 @@ class Cache(exports.Nginx):
             "listen 8004": f"listen 127.0.0.1:{port}", r"http://symbols\.example\.com": self.tree.url,
             "/var/cache/nginx/bidfs": str(self.workdir / "cache"), "max_size=2000g": "max_size=1g"})
 
-    def answers(self):
-        """Count the requests for builds by cache status."""
-        return collections.Counter(re.findall(r"^/buildid/\S+ (\w+)$", self.log("access.log"), re.MULTILINE))
+    def answers(self, ids):
+        """Count the requests for these builds by cache status."""
+        return collections.Counter(status for ident, status in
+                                   re.findall(r"^/buildid/(\w+)/\S+ (\w+)$", self.log("access.log"), re.MULTILINE) if ident in ids)
 
 
 @pytest.fixture
@@ -96,8 +97,8 @@ def test_published_build_reaches_client_once_for_all(mount, workdir, served):
         client = mount(f"url={cache.url}", on=workdir / name)
         assert (client / "buildid" / program.id / "elf").read_bytes() == program.read()
         assert (client / "debug/.build-id" / program.id[:2] / f"{program.id[2:]}.debug").read_bytes() == program.debug.read_bytes()
-    tools.wait_until(lambda: sum(cache.answers().values()) == 4, "the log of nginx")
-    assert cache.answers() == {"MISS": 2, "HIT": 2}
+    tools.wait_until(lambda: sum(cache.answers([program.id]).values()) == 4, "the log of nginx")
+    assert cache.answers([program.id]) == {"MISS": 2, "HIT": 2}
 
 
 def test_build_published_after_404_is_found_by_refresh(mount, workdir, served):
@@ -160,7 +161,7 @@ def test_thousand_clients_get_each_build_from_tree_once(served):
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         owned = list(pool.map(be_client, range(CLIENTS)))
     requests, wanted = sum(map(len, owned)), len(set().union(*owned))
-    tools.wait_until(lambda: sum(cache.answers().values()) == requests, "the log of nginx")
+    tools.wait_until(lambda: sum(cache.answers(ids).values()) == requests, "the log of nginx")
     from_tree = len(re.findall(r"^GET /buildid/.* 200$", tree.log("access.log"), re.MULTILINE))
     print(f"opens {CLIENTS * OPENS}, own {CLIENTS * OPENS - requests}, cache {requests - from_tree}, tree {from_tree}")
-    assert from_tree == wanted and cache.answers()["MISS"] == wanted
+    assert from_tree == wanted and cache.answers(ids)["MISS"] == wanted

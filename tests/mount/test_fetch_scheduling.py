@@ -117,8 +117,9 @@ def test_dripping_bodies_are_given_up(mount, faults, workdir, store):
             process.kill()
             process.wait()
     assert mnt.counter("absent") == 0
-    # the first requests put the silent server into backoff; it gets no request for the other files
-    assert drip.count() <= 32
+    # the first requests put the silent server into backoff; it gets no request for the other files. One more looks for a server
+    # in front of this mount
+    assert drip.count() <= 32 + 1
 
 
 def test_stalled_server_is_hedged(mount, faults, workdir, clock):

@@ -49,7 +49,7 @@ def test_unit_mounts_and_restarts(container):
 
 @pytest.mark.limit(120)
 def test_unit_reads_its_environment_file(container):
-    """mount.bidfs(8): the unit has an environment file, and a mount of fstab(5) gets one by a drop-in."""
+    """TEAM.md: the unit has an environment file, and a mount of fstab(5) gets one by a drop-in."""
     def reason():
         """Return the reason why the file could not be downloaded."""
         container.run("cat", f"{POINT}/buildid/{'00' * 20}/debuginfo", status=1)
@@ -57,9 +57,9 @@ def test_unit_reads_its_environment_file(container):
         assert failure["server"] == "https://debuginfod.invalid"
         return failure["text"]
 
-    page = (tools.ROOT / "docs/mount.bidfs.8").read_text()
-    path, text = re.search(r"^# cat (\S+)\n(\[Mount\]\n.*?)^#", page, re.MULTILINE | re.DOTALL).groups()
-    defaults = re.search(r"^EnvironmentFile=-(.*)", text, re.MULTILINE)[1]
+    page = (tools.ROOT / "docs/TEAM.md").read_text()
+    drop_in, defaults = re.search(r"^(mkdir -p \S+/run-bidfs.mount.d\n.*?EnvironmentFile=-(\S+)\\n.*?)^```", page,
+                                  re.MULTILINE | re.DOTALL).groups()
     write = 'mkdir -p "$(dirname "$1")"; printf %s "$2" >>"$1"'
     container.run("sh", "-euc", write, "sh", defaults,
                   "DEBUGINFOD_URLS=https://debuginfod.invalid\nhttps_proxy=http://127.0.0.1:9\n")
@@ -67,9 +67,8 @@ def test_unit_reads_its_environment_file(container):
     assert "could not connect to 127.0.0.1:9" in reason()
     container.run("systemctl", "stop", "bidfs")
 
-    container.run("sh", "-euc", write, "sh", path, text)
     container.run("sh", "-euc", write, "sh", "/etc/fstab", f"{STORE} {POINT} bidfs allow_other 0 0\n")
-    container.run("systemctl", "daemon-reload")
+    container.run("sh", "-euc", drop_in)
     container.run("systemctl", "start", "run-bidfs.mount")
     assert is_mounted(container) and "could not connect to 127.0.0.1:9" in reason()
     container.run("systemctl", "stop", "run-bidfs.mount")
