@@ -153,7 +153,7 @@ int bid_store_sync(struct bid_store *store);
  * Make @file, found in the store, durable before a caller reports it: it is on disk on return of 0, from any writer. Syncs only for
  * a change within the last minute. Errors as syncfs(2).
  */
-int bid_store_settle(struct bid_store *store, const struct bid_file *file);
+int bid_store_sync_file(struct bid_store *store, const struct bid_file *file);
 
 /*
  * Add @len bytes of memory under perf's names: BID_KIND_KALLSYMS under "[kernel.kallsyms]", BID_KIND_VDSO under "[vdso]",

@@ -98,7 +98,7 @@ static int add_tree(struct adding_files *adding, struct bid_store *store, const 
 	return r;
 }
 
-/* Add one file. Without a batch it is on disk on return, otherwise after ctl_batch_settle(). */
+/* Add one file. Without a batch it is on disk on return, otherwise after ctl_batch_commit(). */
 static int add_file(struct adding_files *adding, struct bid_store *store, const char *path)
 {
 	struct ctl_batch *batch = adding->batch;
@@ -227,7 +227,7 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 			status = one;
 	}
 	/* also after an error: the files from before it */
-	r = ctl_batch_settle(&batch);
+	r = ctl_batch_commit(&batch);
 	/* after all operands, which may include them */
 	if (r == 0 && status < CTL_TROUBLE)
 		r = ctl_debug_files_add(&files.debug_files, stats, store);

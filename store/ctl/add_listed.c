@@ -31,7 +31,7 @@ enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *st
 	FILE *file = strcmp(list, "-") == 0 ? stdin : opened;
 	struct ctl_mapped_code running;
 	bid_auto_free char *line = NULL;
-	int r = 0, settled;
+	int r = 0, committed;
 	size_t size = 0;
 	bool unread;
 
@@ -48,11 +48,11 @@ enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *st
 	unread = r == 0 && ferror(file);
 	if (unread)
 		bid_error_about(list, -errno, "%s", strerror(errno));
-	settled = ctl_mapped_code_settle(&running);
+	committed = ctl_mapped_code_commit(&running);
 	ctl_mapped_code_release(&running);
 	ctl_progress_clear(&stats->progress);
 	if (r == 0)
-		r = settled;
+		r = committed;
 	if (r == 0)
 		return unread ? CTL_TROUBLE : CTL_DONE;
 	bid_error_about(list, r, "%s: cannot add what '%s' lists to '%s'", strerror(-r), list, bid_store_path(store));

@@ -438,9 +438,9 @@ void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running)
 		bid_warning("%s: skipped the processes of other users: %zu", strerror(EACCES), running->hidden);
 }
 
-int ctl_mapped_code_settle(struct ctl_mapped_code *running)
+int ctl_mapped_code_commit(struct ctl_mapped_code *running)
 {
-	int r = ctl_batch_settle(&running->batch);
+	int r = ctl_batch_commit(&running->batch);
 
 	if (r < 0)
 		drop_seen(running);

@@ -35,7 +35,7 @@ int ctl_mapped_code_begin(struct ctl_mapped_code *running, struct ctl_add_stats 
 void ctl_mapped_code_release(struct ctl_mapped_code *running);
 
 /*
- * Each of these adds new and changed files, and reports refusals; ctl_mapped_code_settle() reports the added files.
+ * Each of these adds new and changed files, and reports refusals; ctl_mapped_code_commit() reports the added files.
  * They return 0, or a negative errno, mostly of the store; files left over after an error count as new once more. A child reads a
  * file of a non-local file system, and the caller waits for the child for a limited time.
  */
@@ -50,6 +50,6 @@ int ctl_mapped_code_file(struct ctl_mapped_code *running, int fd);
 void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running);
 
 /* Sync the added files, and report them. After a failure no file counts as seen any more. */
-int ctl_mapped_code_settle(struct ctl_mapped_code *running);
+int ctl_mapped_code_commit(struct ctl_mapped_code *running);
 
 #endif

@@ -40,7 +40,7 @@ static int has_kind(struct recording_add *adding, const struct ctl_build *build,
 	int r = bid_store_find(adding->store, &artifact, &file);
 
 	if (r == 0)
-		r = bid_store_settle(adding->store, &file);
+		r = bid_store_sync_file(adding->store, &file);
 	bid_file_release(&file);
 	return r == 0 ? 1 : bid_is_local_error(r) ? r : 0;
 }

@@ -45,7 +45,7 @@ int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_ad
 	return 0;
 }
 
-int ctl_batch_settle(struct ctl_batch *batch)
+int ctl_batch_commit(struct ctl_batch *batch)
 {
 	int r = batch->n > 0 ? bid_store_sync(batch->store) : 0;
 

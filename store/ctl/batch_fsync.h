@@ -14,13 +14,13 @@ struct ctl_batch {
 
 void ctl_batch_begin(struct ctl_batch *batch, struct ctl_add_stats *stats, struct bid_store *store);
 
-/* Release the batch. Files without ctl_batch_settle() get neither a sync nor a report. */
+/* Release the batch. Files without ctl_batch_commit() get neither a sync nor a report. */
 void ctl_batch_release(struct ctl_batch *batch);
 
 /* Put the file @path, added with bid_add.batch, into the batch. Returns 0 or -ENOMEM. */
 int ctl_batch_put(struct ctl_batch *batch, const char *path, const struct bid_added *added);
 
 /* Sync the files of the batch, report them after success, and empty the batch in either case. */
-int ctl_batch_settle(struct ctl_batch *batch);
+int ctl_batch_commit(struct ctl_batch *batch);
 
 #endif

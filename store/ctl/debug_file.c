@@ -131,15 +131,15 @@ static int add_debug_file(struct ctl_mapped_code *adding, const struct ctl_debug
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store)
 {
 	struct ctl_mapped_code adding;
-	int r = 0, settled;
+	int r = 0, committed;
 
 	ctl_mapped_code_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
 		r = add_debug_file(&adding, &files->of[i]);
 		ctl_add_stats_progress(stats, 0);
 	}
-	settled = ctl_mapped_code_settle(&adding);
+	committed = ctl_mapped_code_commit(&adding);
 	ctl_mapped_code_release(&adding);
 	ctl_progress_clear(&stats->progress);
-	return r < 0 ? r : settled;
+	return r < 0 ? r : committed;
 }

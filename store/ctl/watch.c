@@ -276,17 +276,17 @@ static void note_result(struct watch *watch, int r)
 }
 
 /* Run @look, sync the added files, and report them. */
-static int make_pass(struct watch *watch, int (*look)(struct watch *watch), bool settle)
+static int make_pass(struct watch *watch, int (*look)(struct watch *watch), bool commit)
 {
-	int r = reopen_store(watch), settled = 0;
+	int r = reopen_store(watch), committed = 0;
 
 	if (r == 0)
 		r = look(watch);
 	/* also after an error: the files from before it */
-	if (watch->store && (settle || r < 0))
-		settled = ctl_mapped_code_settle(&watch->running);
+	if (watch->store && (commit || r < 0))
+		committed = ctl_mapped_code_commit(&watch->running);
 	if (r == 0)
-		r = settled;
+		r = committed;
 	if (r == -EINTR) {
 		watch->ended = watch->cut = true;
 		return 0;

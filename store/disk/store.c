@@ -34,7 +34,7 @@ bool bid_store_is_fresh(struct bid_store *store, const struct stat *st)
 	       (fstat(store->root, &root) < 0 || root.st_dev == st->st_dev);
 }
 
-int bid_store_settle(struct bid_store *store, const struct bid_file *file)
+int bid_store_sync_file(struct bid_store *store, const struct bid_file *file)
 {
 	return bid_store_is_fresh(store, &file->st) ? bid_store_sync(store) : 0;
 }

@@ -21,7 +21,7 @@ def read_again(descriptor, size, offset):
     return os.pread(descriptor, size, offset)
 
 
-def settled(view, workdir, perf):
+def published(view, workdir, perf):
     return placed(view, perf.burn)
 
 
@@ -33,7 +33,7 @@ def unlinked(view, workdir, perf):
     os.unlink(workdir / ".elf.tmp")
 
 
-@pytest.mark.parametrize("name, how", [("elf", settled), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
+@pytest.mark.parametrize("name, how", [("elf", published), (".elf.tmp", renamed), (".elf.tmp", unlinked)])
 def test_writer_keeps_the_file_after_its_name_changes(view, perf, name, how):
     """The name changes in the middle of a read, which returns exactly the written bytes."""
     workdir, content = objdir_of(view, perf.burn), perf.burn.read()

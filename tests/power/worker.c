@@ -121,7 +121,7 @@ static int add_batch(struct power_worker *worker, bool near, unsigned n)
 			r = ctl_batch_put(&batch, path, &added);
 	}
 	if (r == 0)
-		r = ctl_batch_settle(&batch);
+		r = ctl_batch_commit(&batch);
 	ctl_batch_release(&batch);
 	return r;
 }

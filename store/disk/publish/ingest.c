@@ -732,7 +732,7 @@ int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artif
 		r = -EBADMSG;
 	if (r == 0 && bid_find_unpacked(store, artifact, true, &file) == 0) {
 		added.known = true;
-		r = bid_store_settle(store, &file);
+		r = bid_store_sync_file(store, &file);
 	} else if (r == 0) {
 		r = publish_data(store, artifact, mode, &temp);
 	}

@@ -537,7 +537,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	txn->alt = info.alt;
 	artifact = (struct bid_artifact){ .id = info.id, .kind = txn->artifact.kind, .subpath = txn->artifact.subpath };
 	bid_digest_format(XXH3_128bits_digest(txn->digest), digest);
-	/* a signature is better evidence than the order of two downloads */
+	/* a signature is better proof than the order of two downloads */
 	r = origin && *origin->signer ? 0 : check_first(txn, &artifact, digest, &noted);
 	if (r < 0)
 		return r;

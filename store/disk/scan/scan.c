@@ -79,7 +79,7 @@ struct scan {
 
 	pthread_mutex_t lock; /* protects the fields below; held during a callback */
 	pthread_cond_t changed; /* a worker ended */
-	struct bid_scan_found settled; /* results */
+	struct bid_scan_found committed; /* results */
 	struct bid_scan_counts counts;
 	struct pending_list unsynced; /* to report after the next sync */
 	unsigned n_unsynced;
@@ -143,7 +143,7 @@ static int report_file(struct scan *scan, struct pending *pending)
 	/* an entry has room for perf's ids alone; a file with a longer one is opened again */
 	if (pending->keep && pending->error == 0 && entry.id_len <= sizeof(entry.id)) {
 		memcpy(entry.id, pending->added.id.bytes, entry.id_len);
-		r = bid_scan_found_add(&scan->settled, &entry, true);
+		r = bid_scan_found_add(&scan->committed, &entry, true);
 	}
 	if (r == 0 && scan->config->file)
 		r = scan->config->file(scan->config->user, &file);
@@ -625,7 +625,7 @@ static void save_results(struct scan *scan, const char *path)
 	if (found) {
 		for (unsigned i = 0; i < scan->jobs; i++)
 			found[i] = scan->workers[i].found;
-		found[scan->jobs] = scan->settled;
+		found[scan->jobs] = scan->committed;
 		r = bid_scan_cache_save(scan->store, scan->cache, found, scan->jobs + 1);
 	}
 	if (r < 0)
@@ -683,7 +683,7 @@ static void release_scan(struct scan *scan)
 	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
 		free(scan->workers[i].found.entries);
 	free(scan->workers);
-	free(scan->settled.entries);
+	free(scan->committed.entries);
 	bid_dirwalk_free(scan->walk);
 	drop_list(&scan->unsynced);
 	bid_scan_cache_free(scan->cache);

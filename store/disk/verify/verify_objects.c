@@ -388,7 +388,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry
 	if (verify->config->repair) {
 		bid_auto_fd int lock = bid_store_lock(verify->store, true);
 
-		/* the directory first: if a writer is filling it, both it and its link stay */
+		/* the directory first: if a writer adds to it, both it and its link stay */
 		bid_beneath_prune(verify->store->root, entry->path);
 		finding.repaired = bid_beneath_stat(verify->store->root, entry->path, &st) == -ENOENT;
 		if (finding.repaired && bid_perf_link_drop(verify->store, &entry->id, entry->path) == 0)
