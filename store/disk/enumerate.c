@@ -18,7 +18,6 @@
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/perf_link.h"
-#include "disk/perf_link.h"
 #include "disk/store.h"
 
 #define DEBUG_SUFFIX ".debug"

@@ -13,10 +13,6 @@
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/objdir.h"
-#include "disk/other_paths.h"
-#include "disk/other_paths.h"
-#include "disk/perf_link.h"
-#include "disk/perf_link.h"
 #include "disk/perf_link.h"
 #include "disk/store.h"
 

@@ -19,8 +19,6 @@
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
 #include "disk/other_paths.h"
-#include "disk/other_paths.h"
-#include "disk/perf_link.h"
 #include "disk/perf_link.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"

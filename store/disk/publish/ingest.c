@@ -36,8 +36,6 @@
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
-#include "disk/other_paths.h"
-#include "disk/perf_link.h"
 #include "disk/perf_link.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"

@@ -19,8 +19,6 @@
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
-#include "disk/other_paths.h"
-#include "disk/perf_link.h"
 #include "disk/perf_link.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"

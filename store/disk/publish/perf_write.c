@@ -16,7 +16,6 @@
 #include "disk/layout.h"
 #include "disk/objdir.h"
 #include "disk/perf_link.h"
-#include "disk/perf_link.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/remove.h"

@@ -18,8 +18,6 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
-#include "disk/other_paths.h"
-#include "disk/perf_link.h"
 #include "disk/perf_link.h"
 #include "disk/publish/merge.h"
 #include "disk/quarantine.h"

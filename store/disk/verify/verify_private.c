@@ -23,7 +23,6 @@
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
-#include "disk/other_paths.h"
 #include "disk/publish/temp.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
