@@ -9,16 +9,16 @@ void bid_breaker_init(struct bid_breaker *breaker, unsigned seed)
 	*breaker = (struct bid_breaker){ .seed = seed };
 }
 
+bool bid_breaker_refuses(const struct bid_breaker *breaker, int64_t now)
+{
+	return breaker->open && (breaker->in_trial || now < breaker->until);
+}
+
 bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_trial)
 {
-	if (!breaker->open) {
-		*ret_trial = false;
-		return true;
-	}
-	if (breaker->in_trial || now < breaker->until)
+	if (bid_breaker_refuses(breaker, now))
 		return false;
-	breaker->in_trial = true;
-	*ret_trial = true;
+	breaker->in_trial = *ret_trial = breaker->open;
 	return true;
 }
 

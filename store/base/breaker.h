@@ -52,6 +52,9 @@ struct bid_breaker {
 
 void bid_breaker_init(struct bid_breaker *breaker, unsigned seed);
 
+/* Would a request be refused @now? */
+bool bid_breaker_refuses(const struct bid_breaker *breaker, int64_t now);
+
 /* May a request be sent @now? Sets @ret_trial to true for the trial, whose end the caller owes bid_breaker_note(). */
 bool bid_breaker_admits(struct bid_breaker *breaker, int64_t now, bool *ret_trial);
 

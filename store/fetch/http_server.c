@@ -10,7 +10,7 @@ bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer
 	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	refused = breaker->open && (breaker->in_trial || now < breaker->until);
+	refused = bid_breaker_refuses(breaker, now);
 	if (refused) {
 		*result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_UNAVAILABLE };
 		bid_breaker_describe(breaker, result->text, sizeof(result->text));
