@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The interface of the broker: start and end, progress, offline, refresh. */
+/* The interface of the broker: start and end, waiters and their calls, progress, offline, refresh. lookup.c looks up. */
 #include "broker/broker_types.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server)
 		broker->servers = state;
 		state += broker->n_servers;
 		*state = (struct bid_server_state){ .server = server, .stats = { .name = server->name } };
-		r = bid_loop_init(&state->loop);
+		r = bid_request_loop_init(&state->loop);
 	}
 	if (r < 0) {
 		server->ops->free(server);
@@ -146,6 +146,81 @@ bool bid_broker_has_servers(const struct bid_broker *broker)
 	return broker->n_servers > 0;
 }
 
+int bid_broker_new_waiter(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_waiter_id)
+{
+	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
+	bool ending;
+
+	if (!waiter)
+		return -ENOMEM;
+	waiter->fn = fn;
+	waiter->user = user;
+
+	pthread_mutex_lock(&broker->lock);
+	ending = broker->ending;
+	if (!ending) {
+		waiter->id = *ret_waiter_id = ++broker->last_waiter_id;
+		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
+		bid_steal(waiter);
+	}
+	pthread_mutex_unlock(&broker->lock);
+	return ending ? -EINTR : 0;
+}
+
+/* Returns the waiter with the id @waiter_id, or NULL. Under the lock. */
+static struct bid_waiter *find_waiter(struct bid_broker *broker, uint64_t waiter_id)
+{
+	/* from the newest: an id is used at once, and rarely cancelled */
+	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
+
+	while (waiter && waiter->id > waiter_id)
+		waiter = TAILQ_PREV(waiter, bid_waiters, all);
+	return waiter && waiter->id == waiter_id ? waiter : NULL;
+}
+
+void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = find_waiter(broker, waiter_id);
+	if (waiter && waiter->state != BID_WAITER_QUEUED) {
+		waiter->cancelled = true;
+		waiter = NULL;
+	}
+	if (waiter)
+		bid_waiter_leave(waiter);
+	pthread_mutex_unlock(&broker->lock);
+
+	if (waiter)
+		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
+}
+
+/* Returns the new waiter with the id @waiter_id, or NULL for a used one. */
+static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t waiter_id)
+{
+	struct bid_waiter *waiter;
+
+	pthread_mutex_lock(&broker->lock);
+	waiter = find_waiter(broker, waiter_id);
+	if (waiter && waiter->state == BID_WAITER_NEW)
+		waiter->state = BID_WAITER_BUSY;
+	else
+		waiter = NULL;
+	pthread_mutex_unlock(&broker->lock);
+	return waiter;
+}
+
+void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_artifact *artifact)
+{
+	struct bid_waiter *waiter = take_new_waiter(broker, waiter_id);
+
+	if (waiter)
+		bid_broker_submit(broker, waiter, artifact);
+	else
+		bid_error("waiter id used twice: '%llu'", (unsigned long long)waiter_id);
+}
+
 /* Returns the attempt with a body, or the last one. Under the lock. */
 static const struct bid_attempt *foremost_attempt(const struct bid_download *download)
 {
@@ -187,7 +262,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t waiter_id, struct bi
 	int r = -ENOENT;
 
 	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, waiter_id);
+	waiter = find_waiter(broker, waiter_id);
 	if (waiter && waiter->download) {
 		const struct bid_download *whole = waiter->download->container.waiter.download;
 

@@ -3,7 +3,7 @@
  * Types shared by the files of the broker.
  *
  *   lookup.c		lookup in the store and in the negative cache
- *   broker.c		start and end; progress, offline, refresh
+ *   broker.c		start and end; waiters and their calls; progress, offline, refresh
  *   threads.c		disk workers and their queue, timer thread
  *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
  *			machine, runs actions
@@ -72,7 +72,7 @@ struct bid_job {
 };
 
 /* Detection of a server that requests from this broker: request_loop.c. */
-struct bid_loop {
+struct bid_request_loop {
 	struct bid_id id; /* id of the marker, unknown to readers; constant */
 	int64_t marker_sent_ms; /* time of the last marker; under the broker's lock */
 	int64_t recognised_ms; /* time of the last request for the id here; likewise */
@@ -82,7 +82,7 @@ struct bid_loop {
 struct bid_server_state {
 	struct bid_server *server; /* owned */
 	struct bid_server_stats stats; /* under the broker's lock */
-	struct bid_loop loop;
+	struct bid_request_loop loop;
 };
 
 /*
@@ -155,13 +155,13 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 /* request_loop.c */
 
 /* Make the id of @loop. Returns 0 or a negative errno. */
-int bid_loop_init(struct bid_loop *loop);
+int bid_request_loop_init(struct bid_request_loop *loop);
 
 /* Send the markers that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
-uint64_t bid_loop_look(struct bid_download *download);
+uint64_t bid_request_loop_look(struct bid_download *download);
 
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
-bool bid_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
+bool bid_request_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
 
 /* reports.c */
 

@@ -504,7 +504,7 @@ static void expire_start_timer(void *user)
 		queue_download(download, 0);
 		return;
 	}
-	in_loop = bid_loop_look(download);
+	in_loop = bid_request_loop_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_loop & UINT64_C(1) << i)
 			bid_download_step(download, BID_EVENT_LOOP, i);
@@ -892,81 +892,11 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	unref_unlocked(seen);
 }
 
-int bid_broker_new_waiter(struct bid_broker *broker, bid_broker_fn fn, void *user, uint64_t *ret_waiter_id)
+void bid_waiter_leave(struct bid_waiter *waiter)
 {
-	bid_auto_free struct bid_waiter *waiter = calloc(1, sizeof(*waiter));
-	bool ending;
+	struct bid_download *download = waiter->download;
 
-	if (!waiter)
-		return -ENOMEM;
-	waiter->fn = fn;
-	waiter->user = user;
-
-	pthread_mutex_lock(&broker->lock);
-	ending = broker->ending;
-	if (!ending) {
-		waiter->id = *ret_waiter_id = ++broker->last_waiter_id;
-		TAILQ_INSERT_TAIL(&broker->waiters, waiter, all);
-		bid_steal(waiter);
-	}
-	pthread_mutex_unlock(&broker->lock);
-	return ending ? -EINTR : 0;
-}
-
-struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t waiter_id)
-{
-	/* from the newest: an id is used at once, and rarely cancelled */
-	struct bid_waiter *waiter = TAILQ_LAST(&broker->waiters, bid_waiters);
-
-	while (waiter && waiter->id > waiter_id)
-		waiter = TAILQ_PREV(waiter, bid_waiters, all);
-	return waiter && waiter->id == waiter_id ? waiter : NULL;
-}
-
-void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id)
-{
-	struct bid_waiter *waiter;
-
-	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, waiter_id);
-	if (waiter && waiter->state != BID_WAITER_QUEUED) {
-		waiter->cancelled = true;
-		waiter = NULL;
-	}
-	if (waiter) {
-		struct bid_download *download = waiter->download;
-
-		remove_waiter(waiter);
-		if (is_unwanted(download))
-			bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
-	}
-	pthread_mutex_unlock(&broker->lock);
-
-	if (waiter)
-		bid_waiter_answer(broker, waiter, -EINTR, NULL, NULL);
-}
-
-/* Returns the new waiter with the id @waiter_id, or NULL for a used one. */
-static struct bid_waiter *take_new_waiter(struct bid_broker *broker, uint64_t waiter_id)
-{
-	struct bid_waiter *waiter;
-
-	pthread_mutex_lock(&broker->lock);
-	waiter = bid_waiter_of(broker, waiter_id);
-	if (waiter && waiter->state == BID_WAITER_NEW)
-		waiter->state = BID_WAITER_BUSY;
-	else
-		waiter = NULL;
-	pthread_mutex_unlock(&broker->lock);
-	return waiter;
-}
-
-void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struct bid_artifact *artifact)
-{
-	struct bid_waiter *waiter = take_new_waiter(broker, waiter_id);
-
-	if (waiter)
-		bid_broker_submit(broker, waiter, artifact);
-	else
-		bid_error("waiter id used twice: '%llu'", (unsigned long long)waiter_id);
+	remove_waiter(waiter);
+	if (is_unwanted(download))
+		bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }

@@ -133,8 +133,8 @@ static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 	return attempt->error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
 }
 
-/* Returns the waiter of @waiter_id, or NULL. Under the lock. */
-struct bid_waiter *bid_waiter_of(struct bid_broker *broker, uint64_t waiter_id);
+/* Take @waiter out of its download, and cancel the download if no caller wants it any more. Under the lock. */
+void bid_waiter_leave(struct bid_waiter *waiter);
 
 /* Use up the id of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
