@@ -447,7 +447,7 @@ static int look_again(struct bid_store *store, const struct bid_artifact *artifa
 	if (bid_find_stat(store, artifact, &st) == 0)
 		return 0;
 	/* a lower store may have it */
-	r = bid_find_stored(store, artifact, &file);
+	r = bid_find_as_stored(store, artifact, &file);
 	bid_file_release(&file);
 	return r;
 }

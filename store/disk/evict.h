@@ -6,7 +6,7 @@
 
 /*
  * Remove the download @artifact under all its names, its record, and all that was derived from it: a file of the user or of a
- * signer takes its place. Does nothing without a download. A reader that has it open keeps it. Returns false if a name has other
+ * signer takes its place. Does nothing without a download. An open reader keeps the file. Returns false if a name has other
  * bytes than the recorded ones: that file and the record stay. The caller holds the lock of the store.
  */
 bool bid_evict_download(struct bid_store *store, const struct bid_artifact *artifact);

@@ -286,7 +286,7 @@ static int find_here(struct bid_store *store, const struct bid_artifact *artifac
 	return result;
 }
 
-int bid_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_find_as_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file poor = BID_FILE_NONE;
 	int result = -ENOENT;

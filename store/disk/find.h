@@ -9,14 +9,14 @@
  *
  *   bid_store_find()		a lookup with derivation (find_or_derive.c)
  *     bid_find_unpacked()	a lookup that unpacks compressed modules (derive/derive.h)
- *       bid_find_stored()	looks for the file, in the store or a lower one
+ *       bid_find_as_stored()	looks for the file, in the store or a lower one
  *         bid_find_open()	opens it, and checks its build-id
  *   bid_find_has_image()	looks for a directory
  *   bid_find_stat()		looks for a file, without its check
  */
 
 /* As bid_store_find(), without derived artifacts: @ret_file may be packed. @artifact is valid and has no subpath. */
-int bid_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
+int bid_find_as_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /* As bid_store_find_in(); @ret_file may be packed. */
 int bid_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);

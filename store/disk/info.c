@@ -227,7 +227,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 
 		/* a compressed module that no reader has opened yet */
 		if (r == -EAGAIN && kind == BID_KIND_ELF)
-			r = bid_find_stored(store, &artifact, &file);
+			r = bid_find_as_stored(store, &artifact, &file);
 		if (r == 0 && file.kind != artifact.kind)
 			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)

@@ -29,7 +29,7 @@ int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, 
 bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind);
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);
 
-/* As bid_find_stored(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
+/* As bid_find_as_stored(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
 int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
 
 /*

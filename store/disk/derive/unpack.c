@@ -68,7 +68,7 @@ int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifa
 	int r = -ENOENT;
 
 	for (int tries = 0; tries < TRIES; tries++) {
-		r = bid_find_stored(store, artifact, &file);
+		r = bid_find_as_stored(store, artifact, &file);
 		if (r == 0 && file.packed && !derive) {
 			bid_file_release(&file);
 			return -EAGAIN;

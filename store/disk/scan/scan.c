@@ -378,7 +378,7 @@ static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, in
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size ||
 	    (bid_mode_is_world_readable(st->st_mode) && !bid_mode_is_world_readable(ret_stored->st_mode)) ||
-	    bid_find_stored(scan->store, &artifact, &found) < 0)
+	    bid_find_as_stored(scan->store, &artifact, &found) < 0)
 		return false;
 	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
 	bid_file_release(&found);
