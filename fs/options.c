@@ -154,7 +154,7 @@ static int add_url(struct bid_options *options, const char *url)
 	return bid_strings_append(&options->urls, strdup(url));
 }
 
-static int add_kernel(struct bid_options *options, const char *option)
+static int add_mount_option(struct bid_options *options, const char *option)
 {
 	char *longer;
 
@@ -260,7 +260,7 @@ static int set_flag(struct bid_options *options, const char *name)
 		*(bool *)((char *)options + flags[i].offset) = true;
 		return 0;
 	}
-	return is_word(kernel, name) ? add_kernel(options, name) : -ENOENT;
+	return is_word(kernel, name) ? add_mount_option(options, name) : -ENOENT;
 }
 
 /* Is @name an option that changes nothing here? @value may be NULL. */

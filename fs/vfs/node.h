@@ -52,7 +52,7 @@ struct bid_node {
 	uint8_t fanout; /* first byte of the ids */
 	struct bid_id id;
 	union {
-		uint32_t version; /* FILE, LINK: tells a file or text from its successor (reply.c); 0 for any */
+		uint32_t version; /* FILE, LINK: tells a file or text from its successor (fuse/attr.c); 0 for any */
 		uint32_t tmpfile; /* TMPFILE: number of the file */
 	};
 	char *path; /* relative to the store; owned; NULL for "" */

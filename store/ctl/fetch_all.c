@@ -137,7 +137,7 @@ static void take_answer(void *user, const struct bid_result *result)
 }
 
 /* Start the next download. */
-static void begin_fetches(struct fetching *fetching)
+static void begin_fetch(struct fetching *fetching)
 {
 	struct ctl_wanted *wanted = &fetching->wanted[fetching->begun++];
 	struct bid_file file = BID_FILE_NONE;
@@ -270,7 +270,7 @@ static enum ctl_status fetch_wanted(struct fetching *fetching, const sigset_t *i
 		return ctl_trouble("servers", -errno, "start to fetch");
 	while (fetching->ended < fetching->n) {
 		while (fetching->begun < fetching->n && fetching->begun - fetching->ended < AT_ONCE)
-			begin_fetches(fetching);
+			begin_fetch(fetching);
 		if (fetching->ended < fetching->n)
 			wait_for_some(fetching, &line);
 	}

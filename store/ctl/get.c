@@ -100,7 +100,7 @@ static void classify_wanted(const struct getting *getting, struct ctl_wanted *wa
 }
 
 /* Find absent debuginfo in the unstripped ELF file that came beside it. */
-static void find_unstripped(struct getting *getting)
+static void find_in_elf_files(struct getting *getting)
 {
 	for (size_t i = 0; i < getting->list.n; i++) {
 		struct ctl_wanted *wanted = &getting->list.wanted[i];
@@ -121,7 +121,7 @@ static enum ctl_status fetch_missing(struct getting *getting)
 
 	status = ctl_fetch_all(getting->ctl, getting->store, list, 0);
 	if (list->n > 1)
-		find_unstripped(getting);
+		find_in_elf_files(getting);
 	if (status == CTL_DONE && ctl_want_dwz(list, getting->store) < 0)
 		status = ctl_no_memory();
 	if (status == CTL_DONE)

@@ -3,14 +3,14 @@
 #ifndef BID_CTL_MOUNTS_H
 #define BID_CTL_MOUNTS_H
 
-/* The remedy for a mount whose store is removed. */
-#define CTL_STORE_REMOVED "unmount it, make the store again, and mount it"
-
 #include <jansson.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* The remedy for a mount whose store is removed. */
+#define CTL_STORE_REMOVED "unmount it, make the store again, and mount it"
 
 #define CTL_MOUNTINFO "/proc/self/mountinfo"
 

@@ -247,7 +247,7 @@ static enum ctl_status report_mounts(const struct ctl *ctl)
 }
 
 /* Fill the summary of the store at its path. */
-static enum ctl_status look_at_mounts(const struct ctl *ctl, struct summary *summary)
+static enum ctl_status look_at_store(const struct ctl *ctl, struct summary *summary)
 {
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status;
@@ -273,7 +273,7 @@ static enum ctl_status show_status(const struct ctl *ctl)
 	if (status != CTL_DONE)
 		return status;
 	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
-	status = look_at_mounts(ctl, &summary);
+	status = look_at_store(ctl, &summary);
 	summary.readable = status == CTL_DONE;
 	ctl_begin_tables(ctl);
 	print_summary(ctl, &summary);

@@ -26,7 +26,7 @@ struct checking {
 	size_t fetched;
 };
 
-static int remember_request(struct checking *checking, const struct bid_artifact *artifact)
+static int remember_removed(struct checking *checking, const struct bid_artifact *artifact)
 {
 	if (bid_array_grow(checking->removed, checking->n_removed, checking->room) < 0)
 		return -ENOMEM;
@@ -44,7 +44,7 @@ static int report_finding(void *user, const struct bid_finding *finding)
 		CTL_TEXT("reason", 0, finding->text),
 		CTL_TEXT("state", ctl->repair ? 0 : CTL_HIDDEN, finding->repaired ? "repaired" : "left"),
 		CTL_ID("id", CTL_HIDDEN, &finding->artifact.id), CTL_KIND("kind", CTL_HIDDEN, finding->artifact.kind));
-	return finding->name_free && bid_kind_fetchable(finding->artifact.kind) ? remember_request(checking, &finding->artifact)
+	return finding->name_free && bid_kind_fetchable(finding->artifact.kind) ? remember_removed(checking, &finding->artifact)
 										: 0;
 }
 
