@@ -57,7 +57,7 @@ const char *ctl_add_reason(int error, enum bid_link link)
 	case -EFBIG:
 		return "larger than the free space of the store's file system";
 	case -E2BIG:
-		return "unpacks to more than 512 MiB";
+		return "unpacks to more than 512 MiB, or to more than 64 MiB and 100 times its size";
 	case -ENOSPC:
 		return "no space left on the file system of the store";
 	case -EDQUOT:

@@ -7,6 +7,7 @@ usage: check_add_files.py BIDCTL [CASE...]
 Exit status: 0 if all cases pass, 1 if one fails, 77 without a compiler. Cases that need root or perf are skipped without it.
 """
 import contextlib
+import gzip
 import os
 import pathlib
 import shutil
@@ -38,6 +39,15 @@ def case_second_build_with_other_bytes_is_known(env):
         done = env.on_store("add", *(env.home / "tree" / name for name in order))
         assert done.summary == "seen 2, added 1, known 1, refused 0\n", (order, done.stdout)
         assert "found 0" in (verified := env.on_store("verify").stdout) and "quarantine" not in verified, (order, verified)
+
+
+def case_module_that_unpacks_to_too_much_is_refused(env):
+    """It is no matter of the free space, and the exit status is that of other files that are refused."""
+    module = env.home / "module.ko.gz"
+    module.write_bytes(gzip.compress(env.one.read_bytes() + bytes(80 << 20), 9))
+    done = env.on_store("add", module, status=REFUSED)
+    assert "unpacks to more than 512 MiB" in done.stderr and done.summary == "seen 1, added 0, known 0, refused 1\n", done
+    assert not list(env.store.rglob("elf"))
 
 
 def case_privileged_file_is_copied_without_privileges(env):
