@@ -485,7 +485,7 @@ void bid_download_step_and_end(struct bid_download *download, enum bid_machine_e
 	pthread_mutex_lock(&broker->lock);
 	actions = bid_download_step(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
-		if (download->machine.candidates[i].state == BID_CANDIDATE_OVERTAKEN && download->machine.candidates[i].broken)
+		if (download->machine.candidates[i].state == BID_CANDIDATE_IDLE_AGAIN && download->machine.candidates[i].broken)
 			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNAVAILABLE,
 						    "the body broke off");
 	if (actions.end)

@@ -36,7 +36,7 @@ static bool is_undecided(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state <= BID_CANDIDATE_OVERTAKEN && !machine->candidates[i].broken)
+		if (machine->candidates[i].state <= BID_CANDIDATE_IDLE_AGAIN && !machine->candidates[i].broken)
 			return i;
 	return BID_NO_CANDIDATE;
 }
@@ -134,10 +134,10 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
 			candidate->state = BID_CANDIDATE_DROPPING;
 		break;
 	case BID_EVENT_REPORTED:
-		candidate->state = BID_CANDIDATE_OVER;
+		candidate->state = BID_CANDIDATE_DONE;
 		break;
 	case BID_EVENT_DROPPED:
-		candidate->state = BID_CANDIDATE_OVERTAKEN;
+		candidate->state = BID_CANDIDATE_IDLE_AGAIN;
 		break;
 	default:
 		break;

@@ -34,10 +34,10 @@ enum bid_download_state {
 	BID_DOWNLOAD_STATES
 };
 
-/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start up to OVERTAKEN, unless a body broke off. */
+/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start while IDLE or IDLE_AGAIN, unless a body broke off. */
 enum bid_candidate_state {
-	BID_CANDIDATE_NONE, /* no attempt, but one may start */
-	BID_CANDIDATE_OVERTAKEN, /* the last attempt was cancelled */
+	BID_CANDIDATE_IDLE, /* no attempt, but one may start */
+	BID_CANDIDATE_IDLE_AGAIN, /* likewise, after a cancelled attempt */
 	BID_CANDIDATE_QUEUED, /* in the queue of the server */
 	BID_CANDIDATE_SENT, /* sent, no header yet */
 	BID_CANDIDATE_BODY, /* header received; or the server retries after its body broke off */
@@ -45,7 +45,7 @@ enum bid_candidate_state {
 	BID_CANDIDATE_DECIDING, /* the server is done, a disk worker decides */
 	BID_CANDIDATE_STOPPED, /* cancelled, and the server is not done yet */
 	BID_CANDIDATE_DROPPING, /* cancelled, and the server is done; a disk worker drops it */
-	BID_CANDIDATE_OVER, /* report made, no further attempt */
+	BID_CANDIDATE_DONE, /* report made, no further attempt */
 	BID_CANDIDATE_STATES
 };
 

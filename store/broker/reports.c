@@ -207,7 +207,7 @@ void bid_download_report_overtaken(struct bid_download *download)
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
 		/* a server with a response has its report, and so has the winner */
-		if (candidate->state == BID_CANDIDATE_NONE || candidate->state == BID_CANDIDATE_OVER ||
+		if (candidate->state == BID_CANDIDATE_IDLE || candidate->state == BID_CANDIDATE_DONE ||
 		    candidate->from == download->winner)
 			continue;
 		report_simply(download, candidate->from->server, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);

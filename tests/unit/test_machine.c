@@ -66,7 +66,7 @@ static const struct {
 	{ BID_EVENT_START, BID_CANDIDATE_SENT, false, "RRCTE" },
 	{ BID_EVENT_START, BID_CANDIDATE_SENT, true, "CCCTE" },
 	{ BID_EVENT_START, BID_CANDIDATE_DECIDING, true, "RRCTE" },
-	{ BID_EVENT_START, BID_CANDIDATE_OVER, false, "RReeE" },
+	{ BID_EVENT_START, BID_CANDIDATE_DONE, false, "RReeE" },
 	{ BID_EVENT_TIMER, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_TIMER, BID_CANDIDATE_BODY, false, "NRCTE" },
 	{ BID_EVENT_TIMER, BID_CANDIDATE_SENT, true, "NCCTE" },
@@ -74,13 +74,13 @@ static const struct {
 	{ BID_EVENT_CANCEL, BID_CANDIDATE_CHOSEN, false, "CCCTE" },
 	{ BID_EVENT_CANCEL, BID_CANDIDATE_DECIDING, false, "NRCTE" },
 	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_QUEUED, false, "TTCTE" },
-	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_NONE, false, "TTCTE" },
+	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_IDLE, false, "TTCTE" },
 	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_TIMEOUT, BID_CANDIDATE_BODY, false, "NRCTE" },
 	{ BID_EVENT_OFFLINE, BID_CANDIDATE_QUEUED, false, "NRCTE" },
-	{ BID_EVENT_RESULT, BID_CANDIDATE_NONE, false, "EEEEE" },
+	{ BID_EVENT_RESULT, BID_CANDIDATE_IDLE, false, "EEEEE" },
 	{ BID_EVENT_RESULT, BID_CANDIDATE_DECIDING, false, "EEEEE" },
-	{ BID_EVENT_CONTAINER_FAILED, BID_CANDIDATE_OVER, false, "NReeE" },
+	{ BID_EVENT_CONTAINER_FAILED, BID_CANDIDATE_DONE, false, "NReeE" },
 	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_HEADER, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_CHECKED, BID_CANDIDATE_BODY, true, "NRCTE" },
@@ -147,7 +147,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_IDLE);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, 0);
 	assert_int_equal(take(&rig, BID_EVENT_START, BID_NO_CANDIDATE).start, BID_NO_CANDIDATE);
 	assert_int_equal(take(&rig, BID_EVENT_SENT, 0).hedge, BID_HEDGE_KEEP);
@@ -167,7 +167,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 {
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_IDLE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_HEADER, 1);
@@ -175,7 +175,7 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
 	take(&rig, BID_EVENT_NO_RESPONSE, 0);
 	assert_int_equal(take(&rig, BID_EVENT_DROPPED, 0).start, BID_NO_CANDIDATE);
-	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_OVERTAKEN);
+	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_IDLE_AGAIN);
 	take(&rig, BID_EVENT_RESPONSE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
@@ -184,7 +184,7 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 {
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_IDLE);
 	take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	take(&rig, BID_EVENT_CHECKED, 0);
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 0).start, 1);
@@ -192,12 +192,12 @@ static void test_broken_body_starts_the_next_candidate(void **state)
 	/* a cancelled server of a broken body starts no more, others do */
 	assert_int_equal(take(&rig, BID_EVENT_BROKE_OFF, 1).start, 2);
 	assert_int_equal(take(&rig, BID_EVENT_DROPPED, 0).start, BID_NO_CANDIDATE);
-	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_OVERTAKEN);
+	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_IDLE_AGAIN);
 	assert_true(rig.candidates[0].broken);
 	/* the server may resume first */
 	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 2);
 	take(&rig, BID_EVENT_DROPPED, 2);
-	assert_int_equal(rig.candidates[2].state, BID_CANDIDATE_OVERTAKEN);
+	assert_int_equal(rig.candidates[2].state, BID_CANDIDATE_IDLE_AGAIN);
 }
 
 static void test_offline_cancels_only_queued_attempts(void **state)
@@ -219,7 +219,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	struct bid_actions actions;
 	struct rig rig;
 
-	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_OVER);
+	set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_DONE);
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
@@ -291,7 +291,7 @@ static void test_unwanted_download_with_containers_ends_as_cancelled(void **stat
 /* Has the candidate no attempt? */
 static bool is_idle(const struct bid_candidate *candidate)
 {
-	return candidate->state <= BID_CANDIDATE_OVERTAKEN || candidate->state == BID_CANDIDATE_OVER;
+	return candidate->state <= BID_CANDIDATE_IDLE_AGAIN || candidate->state == BID_CANDIDATE_DONE;
 }
 
 /* The driver sends no event of an attempt that does not exist. */
@@ -346,7 +346,7 @@ static void test_any_series_of_events_ends_once(void **state)
 		unsigned ends = 0;
 		struct rig rig;
 
-		set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_NONE);
+		set(&rig, BID_DOWNLOAD_NEW, BID_CANDIDATE_IDLE);
 		for (unsigned step = 0; step < 200 && ends == 0; step++) {
 			bool had_ended = rig.machine.state == BID_DOWNLOAD_ENDED;
 			enum bid_machine_event event = (enum bid_machine_event)(rand_r(&seed) % BID_EVENTS);
