@@ -43,7 +43,7 @@ static void note_event(struct bid_attempt *attempt, enum bid_machine_event event
 	struct bid_download *download = attempt->download;
 
 	pthread_mutex_lock(&download->broker->lock);
-	bid_download_step(download, event, attempt->candidate);
+	bid_download_step_locked(download, event, attempt->candidate);
 	pthread_mutex_unlock(&download->broker->lock);
 }
 
@@ -211,7 +211,7 @@ static void receive_broke_off(void *user)
 	struct bid_attempt *attempt = user;
 
 	attempt->checked = false;
-	bid_download_step_and_end(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
+	bid_download_step(attempt->download, BID_EVENT_BROKE_OFF, attempt->candidate);
 }
 
 /* Without memory the origin is lost, the body is not. */
@@ -235,9 +235,9 @@ static void receive_done(void *user, const struct bid_server_response *response)
 
 	keep_response(attempt, response);
 	pthread_mutex_lock(&broker->lock);
-	bid_download_step(attempt->download,
-			  outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_RESPONSE,
-			  attempt->candidate);
+	bid_download_step_locked(attempt->download,
+				 outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_RESPONSE,
+				 attempt->candidate);
 	/* otherwise the worker that makes room queues it */
 	if (attempt->room != BID_ATTEMPT_ROOM_MAKING)
 		queue_done(attempt);
@@ -296,7 +296,7 @@ static void end_attempt(struct bid_attempt *attempt, enum bid_machine_event even
 	size_t candidate = attempt->candidate;
 
 	drop_attempt(attempt);
-	bid_download_step_and_end(download, event, candidate);
+	bid_download_step(download, event, candidate);
 }
 
 /* Evict for the rest of the body, and resume the transfer. Under the lock, released in between; @attempt may be freed then. */
@@ -450,7 +450,7 @@ static void decide_outcome(struct bid_attempt *attempt)
 	       (outcome == BID_OUTCOME_FAILED && attempt->error != 0 && !bid_attempt_has_no_room(attempt));
 	/* before the attempt ends, because another thread would find a download without attempts */
 	if (over)
-		bid_download_end(download, attempt->error, &file);
+		bid_download_set_result(download, attempt->error, &file);
 	end_attempt(attempt, BID_EVENT_REPORTED);
 	if (alt.len > 0)
 		prefetch_dwz(download, &alt);

@@ -112,7 +112,7 @@ static void end_downloads(struct bid_broker *broker)
 	pthread_mutex_lock(&broker->lock);
 	broker->ending = true;
 	while ((download = still_wanted(broker)))
-		bid_download_answer_all(download, BID_EVENT_CANCEL, -EINTR);
+		bid_download_answer_waiters(download, BID_EVENT_CANCEL, -EINTR);
 	while (broker->n_downloads > 0 || broker->n_attempts > 0)
 		pthread_cond_wait(&broker->idle, &broker->lock);
 	bid_download_drop_kept(broker, NULL);
@@ -306,7 +306,7 @@ static void end_unsent(struct bid_broker *broker)
 
 	pthread_mutex_lock(&broker->lock);
 	for (download = TAILQ_FIRST(&broker->downloads); download; download = TAILQ_NEXT(download, link))
-		bid_download_step(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
+		bid_download_step_locked(download, BID_EVENT_OFFLINE, BID_NO_CANDIDATE);
 	pthread_mutex_unlock(&broker->lock);
 }
 

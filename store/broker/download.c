@@ -263,9 +263,9 @@ static void skip_candidate(struct bid_download *download, size_t i)
 			 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
 	}
 	pthread_mutex_lock(&broker->lock);
-	bid_download_report_skipped(download, server, reason, text);
+	bid_download_report_unsent(download, server, reason, text);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_step_and_end(download, BID_EVENT_REPORTED, i);
+	bid_download_step(download, BID_EVENT_REPORTED, i);
 }
 
 /* May a result come from the debuginfo and the ELF file? */
@@ -339,13 +339,13 @@ static enum bid_machine_event start_attempt(struct bid_download *download, size_
 	int r;
 
 	if (atomic_load(&download->broker->offline)) {
-		bid_download_report_skipped(download, server, BID_OUTCOME_UNAVAILABLE, "offline: bidfs sends no request");
+		bid_download_report_unsent(download, server, BID_OUTCOME_UNAVAILABLE, "offline: bidfs sends no request");
 		return BID_EVENT_REPORTED;
 	}
 	r = submit_attempt(download, i);
 	if (r < 0)
-		bid_download_report_skipped(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNAVAILABLE,
-					    bid_strerror(r));
+		bid_download_report_unsent(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNAVAILABLE,
+					   bid_strerror(r));
 	return r < 0 ? BID_EVENT_REPORTED : BID_EVENT_START;
 }
 
@@ -380,9 +380,9 @@ static void cancel_container(struct bid_download *download)
 	/* a reader may return for the file */
 	whole->may_return |= timed_out;
 	if (timed_out && whole->n_waiters == 0)
-		bid_download_step(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
+		bid_download_step_locked(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
 	else if (is_unwanted(whole))
-		bid_download_step(whole, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+		bid_download_step_locked(whole, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		unhash(whole);
@@ -405,7 +405,7 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		cancel_container(download);
 }
 
-struct bid_actions bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+struct bid_actions bid_download_step_locked(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -431,7 +431,7 @@ struct bid_actions bid_download_step(struct bid_download *download, enum bid_mac
 }
 
 /* End @download, which is ENDED, with @error or @file. Under the lock, released meanwhile. */
-static void finish_download(struct bid_download *download, int error, struct bid_file *file)
+static void deliver_result(struct bid_download *download, int error, struct bid_file *file)
 {
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 	struct bid_broker *broker = download->broker;
@@ -452,13 +452,13 @@ static void finish_download(struct bid_download *download, int error, struct bid
 	bid_download_unref(download);
 }
 
-void bid_download_end(struct bid_download *download, int error, struct bid_file *file)
+void bid_download_set_result(struct bid_download *download, int error, struct bid_file *file)
 {
 	struct bid_broker *broker = download->broker;
 
 	pthread_mutex_lock(&broker->lock);
-	bid_download_step(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
-	finish_download(download, error, file);
+	bid_download_step_locked(download, BID_EVENT_RESULT, BID_NO_CANDIDATE);
+	deliver_result(download, error, file);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -477,19 +477,19 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
-void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate)
+void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_actions actions;
 
 	pthread_mutex_lock(&broker->lock);
-	actions = bid_download_step(download, event, candidate);
+	actions = bid_download_step_locked(download, event, candidate);
 	for (size_t i = 0; i < download->machine.n && actions.end; i++)
 		if (download->machine.candidates[i].state == BID_CANDIDATE_IDLE_AGAIN && download->machine.candidates[i].broken)
-			bid_download_report_skipped(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNAVAILABLE,
-						    "the body broke off");
+			bid_download_report_unsent(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNAVAILABLE,
+						   "the body broke off");
 	if (actions.end)
-		finish_download(download, error_of(download, actions.ended_as), NULL);
+		deliver_result(download, error_of(download, actions.ended_as), NULL);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -507,21 +507,21 @@ static void expire_start_timer(void *user)
 	in_loop = bid_request_loop_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_loop & UINT64_C(1) << i)
-			bid_download_step(download, BID_EVENT_LOOP, i);
+			bid_download_step_locked(download, BID_EVENT_LOOP, i);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
-	bid_download_step_and_end(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
+	bid_download_step(download, BID_EVENT_TIMER, BID_NO_CANDIDATE);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
 }
 
-void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error)
+void bid_download_answer_waiters(struct bid_download *download, enum bid_machine_event event, int error)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_waiters waiters = TAILQ_HEAD_INITIALIZER(waiters);
 
 	take_waiters(download, &waiters);
-	bid_download_step(download, event, BID_NO_CANDIDATE);
+	bid_download_step_locked(download, event, BID_NO_CANDIDATE);
 	bid_download_ref(download);
 	pthread_mutex_unlock(&broker->lock);
 
@@ -541,7 +541,7 @@ static void expire_wait(void *user)
 		return;
 	}
 	download->may_return |= download->n_waiters > 0;
-	bid_download_answer_all(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
+	bid_download_answer_waiters(download, BID_EVENT_TIMEOUT, -ETIMEDOUT);
 }
 
 /* Let a disk worker derive the artifact. Returns false for a download that nobody waits for: it ends. Without the lock. */
@@ -559,8 +559,8 @@ static bool derive_later(struct bid_download *download)
 
 /*
  * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
- * to a disk worker, which calls with @derive. Without the artifact, start the first attempt. Takes the reference. Without the
- * lock.
+ * to a disk worker, which calls with @derive. Without the artifact, start the first attempt. Drops the reference of the caller.
+ * Without the lock.
  */
 static void begin_download(struct bid_download *download, bool derive)
 {
@@ -573,9 +573,9 @@ static void begin_download(struct bid_download *download, bool derive)
 	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || r == -EAGAIN || ttl > 0) {
 		line_up(download);
-		bid_download_step_and_end(download, BID_EVENT_START, BID_NO_CANDIDATE);
+		bid_download_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
-		bid_download_end(download, r, &file);
+		bid_download_set_result(download, r, &file);
 	}
 	unref_unlocked(download);
 }
@@ -616,8 +616,8 @@ static int64_t lock_wait_limit(const struct bid_broker *broker)
 }
 
 /*
- * Start @download, which is NEW, unless another process has its lock: then a disk worker calls this again later. Takes the
- * reference of the caller at the start. Without the lock.
+ * Start @download, which is NEW, unless another process has its lock: then a disk worker calls this again later. Drops the
+ * reference of the caller when it starts. Without the lock.
  */
 static void start_download(struct bid_download *download)
 {
@@ -694,7 +694,7 @@ static void wait_for_container(struct bid_download *download, size_t index)
 	};
 	pthread_mutex_unlock(&broker->lock);
 	if (!waits) {
-		bid_download_end(download, error, NULL);
+		bid_download_set_result(download, error, NULL);
 		return;
 	}
 	note_container_error(&download->container, error);
@@ -713,14 +713,14 @@ static void derive_from_container(struct bid_download *download, size_t index, i
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
 		r = bid_broker_find(download->broker, &download->artifact, true, &file, NULL);
 	if (r != -EINPROGRESS) {
-		bid_download_end(download, r, &file);
+		bid_download_set_result(download, r, &file);
 		return;
 	}
 	/* the debuginfo's section headers decide */
 	if (answer == 0 && index == 0)
 		wait->error = 0;
 	note_container_error(wait, answer);
-	bid_download_step_and_end(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
+	bid_download_step(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
 }
 
 /* Wait for a container of @download, or derive from it. Without the lock. */
@@ -898,5 +898,5 @@ void bid_waiter_leave(struct bid_waiter *waiter)
 
 	remove_waiter(waiter);
 	if (is_unwanted(download))
-		bid_download_step(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+		bid_download_step_locked(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 }

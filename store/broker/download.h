@@ -5,8 +5,8 @@
  * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
  *				polls it; looks into the store, orders the servers, starts the first attempt
  * attempt.c			receives, checks and publishes the body of one server
- * bid_download_step_and_end()	an event, for the machine (machine.h); runs its actions: starts and cancels attempts
- * bid_download_end()		the result is known; answers the waiters
+ * bid_download_step()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
+ * bid_download_set_result()	the result is known; answers the waiters
  *
  * The kernel looks up one name for many callers one after the other. With a wait of its own, the tenth caller would wait ten times
  * as long. Therefore all waiters of a download share one wait:
@@ -148,24 +148,24 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 
 /*
  * Feed @event of @candidate, or BID_NO_CANDIDATE, to @download; start and cancel attempts. Events that may end the download are for
- * bid_download_step_and_end(). Under the lock.
+ * bid_download_step(). Under the lock.
  */
-struct bid_actions bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+struct bid_actions bid_download_step_locked(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /* The same, with the end of @download. By the owner of a reference, without the lock. */
-void bid_download_step_and_end(struct bid_download *download, enum bid_machine_event event, size_t candidate);
+void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate);
 
 /*
  * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the disk worker of an attempt not yet ended,
  * or of a container; or before the first attempt. Without the lock.
  */
-void bid_download_end(struct bid_download *download, int error, struct bid_file *file);
+void bid_download_set_result(struct bid_download *download, int error, struct bid_file *file);
 
 /*
  * Answer all waiters of @download with @error, and step its machine by @event. Locking: under the broker's lock, which is
  * released for the answers.
  */
-void bid_download_answer_all(struct bid_download *download, enum bid_machine_event event, int error);
+void bid_download_answer_waiters(struct bid_download *download, enum bid_machine_event event, int error);
 
 /* Drop the kept results of all downloads, or of the one for @artifact. Under the lock. */
 void bid_download_drop_kept(struct bid_broker *broker, const struct bid_artifact *artifact);
@@ -199,8 +199,8 @@ const char *bid_artifact_name(const struct bid_artifact *artifact, char buf[stat
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
 /* Report @server without a request, for the reason @text. Not counted. Under the lock. */
-void bid_download_report_skipped(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
-				 const char *text);
+void bid_download_report_unsent(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
+				const char *text);
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
 void bid_download_report_overtaken(struct bid_download *download);

@@ -34,7 +34,9 @@ enum bid_download_state {
 	BID_DOWNLOAD_STATES
 };
 
-/* The order counts: an attempt is under way from QUEUED to CHOSEN, and one may start while IDLE or IDLE_AGAIN, unless a body broke off. */
+/*
+ * The order counts: an attempt is under way from QUEUED to CHOSEN. One may start while IDLE or IDLE_AGAIN, unless a body broke off.
+ */
 enum bid_candidate_state {
 	BID_CANDIDATE_IDLE, /* no attempt, but one may start */
 	BID_CANDIDATE_IDLE_AGAIN, /* likewise, after a cancelled attempt */

@@ -190,8 +190,8 @@ static void report_simply(struct bid_download *download, const struct bid_server
 		bid_report_unref(report);
 }
 
-void bid_download_report_skipped(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
-				 const char *text)
+void bid_download_report_unsent(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
+				const char *text)
 {
 	report_simply(download, server, outcome, text, 0);
 }

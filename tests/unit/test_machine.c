@@ -28,11 +28,11 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_candida
 }
 
 /*
- * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, NONE to OVER. '.' is no
+ * State of the only attempt after an event, in a download that is RUNNING: a letter for each state before, IDLE to DONE. '.' is no
  * change. An attempt that may start becomes QUEUED at once.
  */
 static const char *const attempts[BID_EVENTS] = {
-	/* NVQSBCDTLO: NONE, OVERTAKEN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, DROPPING, OVER */
+	/* NVQSBCDTLO: IDLE, IDLE_AGAIN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, DROPPING, DONE */
 	[BID_EVENT_SENT] = "..S.......",	[BID_EVENT_HEADER] = "..BBBB....",   [BID_EVENT_CHECKED] = "..CCCC....",
 	[BID_EVENT_BROKE_OFF] = "..BBBB....",	[BID_EVENT_LOOP] = "..TTTT....",     [BID_EVENT_RESPONSE] = "..DDDD.D..",
 	[BID_EVENT_NO_RESPONSE] = "..DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOO", [BID_EVENT_DROPPED] = "QQQQQQQQQQ",
