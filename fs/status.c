@@ -155,7 +155,7 @@ char *bid_responses_json(const struct bid_fs *fs, const struct bid_id *id)
 	json_t *all = json_array();
 	char *text = NULL;
 
-	bid_broker_each_response(fs->broker, id, add_response, all);
+	bid_broker_each_report(fs->broker, id, add_response, all);
 	while (json_array_size(all) > 0) {
 		text = bid_json_dump(all, JSON_COMPACT);
 		if (!text || strlen(text) <= XATTR_SIZE_MAX)

@@ -43,7 +43,7 @@ struct bid_report {
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from the start of the attempt to its end, with the check and the commit */
 	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
-	uint64_t count; /* equal responses of the server, this one included, with fewer than BID_RESPONSES_MAX others in between */
+	uint64_t count; /* equal responses of the server, this one included, with fewer than BID_REPORTS_MAX others in between */
 	int64_t first_time; /* time of the first of them */
 
 	/* the broker's */
@@ -166,7 +166,7 @@ struct bid_broker_stats {
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
 
 /* limit of kept responses of all servers */
-#define BID_RESPONSES_MAX 256
+#define BID_REPORTS_MAX 256
 
 #define BID_FAILURES_MAX 16
 
@@ -180,7 +180,7 @@ void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *
  * Call @fn for the last response of each server to each request for @id, newest first. Older entries for its artifacts follow,
  * without sources and sections. Returns the last return of @fn. May block on disk for a moment.
  */
-int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);
+int bid_broker_each_report(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);
 
 /* The @index-th server, in the order in which they were added. 0, or -ENOENT past the last. */
 int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_server_stats *ret_stats);

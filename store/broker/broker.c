@@ -33,7 +33,7 @@ static void release(struct bid_broker *broker)
 	for (size_t i = 0; i < broker->n_servers; i++)
 		broker->servers[i].server->ops->free(broker->servers[i].server);
 	free(broker->servers);
-	bid_broker_drop_responses(broker);
+	bid_broker_drop_reports(broker);
 	bid_negative_free(broker->negative);
 	bid_download_locks_free(broker->download_locks);
 	pthread_cond_destroy(&broker->has_time);

@@ -10,7 +10,7 @@
  *   machine.c		states of a download: event -> actions, pure
  *   request_loop.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
- *   reports.c		reports, the ring of the last ones; counters, messages
+ *   outcomes.c		reports of a download, the error that follows; the ring of the last reports; counters, messages
  */
 #ifndef BID_BROKER_TYPES_H
 #define BID_BROKER_TYPES_H
@@ -126,8 +126,8 @@ struct bid_broker {
 	 * Ring of the last reports, for attributes, info, status and messages. A report is counted by reference: one of its
 	 * download, one of the ring, one of each reader without the lock.
 	 */
-	struct bid_report *responses[BID_RESPONSES_MAX];
-	size_t n_responses; /* number of all reports ever added */
+	struct bid_report *reports[BID_REPORTS_MAX];
+	size_t n_reports; /* number of all reports ever added */
 	pthread_cond_t has_time; /* a new first timer */
 	pthread_cond_t idle; /* no download or no attempt is left */
 	bool ending; /* bid_broker_free() runs: nothing new begins */
@@ -163,7 +163,7 @@ uint64_t bid_request_loop_look(struct bid_download *download);
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
 bool bid_request_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
 
-/* reports.c */
+/* outcomes.c */
 
 /* Returns a copy of @text; NULL of NULL, or without memory. */
 static inline const char *bid_text_copy(const char *text)
@@ -172,7 +172,7 @@ static inline const char *bid_text_copy(const char *text)
 }
 
 /* Free the ring, after the threads. */
-void bid_broker_drop_responses(struct bid_broker *broker);
+void bid_broker_drop_reports(struct bid_broker *broker);
 
 /* Under the lock. */
 void bid_report_unref(struct bid_report *report);

@@ -188,7 +188,7 @@ static inline int bid_result_error(int error)
 /* Callbacks of the servers, for their attempts. */
 extern const struct bid_receiver bid_attempt_receiver;
 
-/* reports.c */
+/* outcomes.c */
 
 #define BID_NAME_MAX 512
 

@@ -65,9 +65,9 @@ static void test_oldest_failure_is_dropped(void **state)
 	fixture_broker(fixture, &patient);
 	a = fixture_held(fixture, "a");
 	set_failure(a, text);
-	for (int i = 0; i <= BID_RESPONSES_MAX + 5; i++) {
+	for (int i = 0; i <= BID_REPORTS_MAX + 5; i++) {
 		/* an old failure comes again at the end */
-		snprintf(text, sizeof(text), "trouble %d", i < BID_RESPONSES_MAX + 5 ? i : 250);
+		snprintf(text, sizeof(text), "trouble %d", i < BID_REPORTS_MAX + 5 ? i : 250);
 		artifact.id.bytes[1] = (uint8_t)(i & 255);
 		artifact.id.bytes[2] = (uint8_t)(i >> 8);
 		assert_int_equal(fetch(fixture, &artifact, NULL), -EHOSTUNREACH);

@@ -31,7 +31,7 @@ static struct told responses_of(struct fixture *fixture, uint8_t byte)
 	struct bid_artifact artifact = elf_of(byte);
 	struct told told = { .n = 0 };
 
-	assert_int_equal(bid_broker_each_response(fixture->broker, &artifact.id, tell, &told), 0);
+	assert_int_equal(bid_broker_each_report(fixture->broker, &artifact.id, tell, &told), 0);
 	return told;
 }
 
@@ -94,7 +94,7 @@ static void test_oldest_response_is_dropped(void **state)
 	fixture_broker(fixture, &patient);
 	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &one, NULL), -EHOSTUNREACH);
-	for (unsigned i = 0; i < BID_RESPONSES_MAX; i++) {
+	for (unsigned i = 0; i < BID_REPORTS_MAX; i++) {
 		struct bid_subpath *subpath;
 		char name[32];
 
@@ -106,7 +106,7 @@ static void test_oldest_response_is_dropped(void **state)
 		bid_subpath_unref(subpath);
 	}
 	assert_int_equal(responses_of(fixture, 0xa).n, 0);
-	assert_int_equal(responses_of(fixture, 0xb).n, BID_RESPONSES_MAX);
+	assert_int_equal(responses_of(fixture, 0xb).n, BID_REPORTS_MAX);
 }
 
 int main(void)

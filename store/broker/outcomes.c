@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Reports of servers: the ring of the last ones, those of a download, counters, messages. */
+/* Outcomes of servers: reports of a download, the error that follows, the ring of the last reports, counters, messages. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +26,18 @@ void bid_report_unref(struct bid_report *report)
 }
 
 /* Returns the @age-th last report, or NULL. */
-static struct bid_report *last(const struct bid_broker *broker, size_t age)
+static struct bid_report *last_report(const struct bid_broker *broker, size_t age)
 {
-	bool is_there = age < broker->n_responses && age < BID_RESPONSES_MAX;
+	bool is_there = age < broker->n_reports && age < BID_REPORTS_MAX;
 
-	return is_there ? broker->responses[(broker->n_responses - 1 - age) % BID_RESPONSES_MAX] : NULL;
+	return is_there ? broker->reports[(broker->n_reports - 1 - age) % BID_REPORTS_MAX] : NULL;
 }
 
-void bid_broker_drop_responses(struct bid_broker *broker)
+void bid_broker_drop_reports(struct bid_broker *broker)
 {
 	struct bid_report *report;
 
-	for (size_t age = 0; (report = last(broker, age)); age++)
+	for (size_t age = 0; (report = last_report(broker, age)); age++)
 		bid_report_unref(report);
 }
 
@@ -64,7 +64,7 @@ static struct bid_report *report_new(const struct bid_report *from)
 	return report;
 }
 
-static bool is_same_response(const struct bid_report *one, const struct bid_report *other)
+static bool has_same_outcome(const struct bid_report *one, const struct bid_report *other)
 {
 	return one->server == other->server && one->outcome == other->outcome && strcmp(one->text, other->text) == 0;
 }
@@ -78,14 +78,14 @@ static bool is_same_request(const struct bid_report *one, const struct bid_repor
  * Add @report with a reference, and count equal ones. Returns whether the log needs a message: true without an equal one lately.
  * Under the lock.
  */
-static bool keep_report(struct bid_broker *broker, struct bid_report *report)
+static bool add_to_ring(struct bid_broker *broker, struct bid_report *report)
 {
 	int64_t now = bid_clock_ms();
 	struct bid_report *other;
 	bool due;
 
-	for (size_t age = 0; (other = last(broker, age)); age++) {
-		if (!is_same_response(other, report))
+	for (size_t age = 0; (other = last_report(broker, age)); age++) {
+		if (!has_same_outcome(other, report))
 			continue;
 		report->count += other->count;
 		report->first_time = other->first_time;
@@ -95,10 +95,10 @@ static bool keep_report(struct bid_broker *broker, struct bid_report *report)
 	due = report->logged_ms == 0 || now - report->logged_ms >= QUIET_MS;
 	if (due)
 		report->logged_ms = now;
-	if (broker->n_responses >= BID_RESPONSES_MAX)
-		bid_report_unref(last(broker, BID_RESPONSES_MAX - 1));
+	if (broker->n_reports >= BID_REPORTS_MAX)
+		bid_report_unref(last_report(broker, BID_REPORTS_MAX - 1));
 	report->refs++;
-	broker->responses[broker->n_responses++ % BID_RESPONSES_MAX] = report;
+	broker->reports[broker->n_reports++ % BID_REPORTS_MAX] = report;
 	return due;
 }
 
@@ -173,8 +173,8 @@ void bid_download_copy_reports(struct bid_download *download, const struct bid_d
 		add_report(download, other->reports[i]);
 }
 
-static void report_simply(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
-			  const char *text, unsigned elapsed_ms)
+static void report_only(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome, const char *text,
+			unsigned elapsed_ms)
 {
 	struct bid_report *report = report_new(&(struct bid_report){
 		.server = server->name,
@@ -193,7 +193,7 @@ static void report_simply(struct bid_download *download, const struct bid_server
 void bid_download_report_unsent(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
 				const char *text)
 {
-	report_simply(download, server, outcome, text, 0);
+	report_only(download, server, outcome, text, 0);
 }
 
 void bid_download_report_overtaken(struct bid_download *download)
@@ -210,7 +210,7 @@ void bid_download_report_overtaken(struct bid_download *download)
 		if (candidate->state == BID_CANDIDATE_IDLE || candidate->state == BID_CANDIDATE_DONE ||
 		    candidate->from == download->winner)
 			continue;
-		report_simply(download, candidate->from->server, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
+		report_only(download, candidate->from->server, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
 	}
 }
 
@@ -238,7 +238,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		atomic_fetch_add(&broker->counts.rejected, 1);
 	pthread_mutex_lock(&broker->lock);
 	if (report && outcome != BID_OUTCOME_CANCELLED)
-		due = keep_report(broker, report);
+		due = add_to_ring(broker, report);
 	add_report(download, report);
 	bid_attempt_count(attempt, outcome);
 	download->no_room |= bid_attempt_has_no_room(attempt);
@@ -330,12 +330,12 @@ int bid_broker_server_stats(struct bid_broker *broker, size_t index, struct bid_
 }
 
 /* Copy all reports with a reference, newest first. Returns their number. */
-static size_t ref_all(struct bid_broker *broker, struct bid_report *ret_all[static BID_RESPONSES_MAX])
+static size_t ref_all(struct bid_broker *broker, struct bid_report *ret_all[static BID_REPORTS_MAX])
 {
 	size_t n = 0;
 
 	pthread_mutex_lock(&broker->lock);
-	while (n < BID_RESPONSES_MAX && (ret_all[n] = last(broker, n)))
+	while (n < BID_REPORTS_MAX && (ret_all[n] = last_report(broker, n)))
 		ret_all[n++]->refs++;
 	pthread_mutex_unlock(&broker->lock);
 	return n;
@@ -376,8 +376,8 @@ static int pass_negative(struct bid_broker *broker, const struct bid_artifact *a
 	return report.outcome != BID_OUTCOME_NONE ? fn(user, &report, ttl) : 0;
 }
 
-static int pass_responses(struct bid_broker *broker, const struct bid_id *id, struct bid_report *const all[], size_t n,
-			  bid_report_fn fn, void *user)
+static int pass_reports(struct bid_broker *broker, const struct bid_id *id, struct bid_report *const all[], size_t n,
+			bid_report_fn fn, void *user)
 {
 	int r = 0;
 
@@ -400,11 +400,11 @@ static int pass_responses(struct bid_broker *broker, const struct bid_id *id, st
 	return r;
 }
 
-int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user)
+int bid_broker_each_report(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user)
 {
-	struct bid_report *all[BID_RESPONSES_MAX];
+	struct bid_report *all[BID_REPORTS_MAX];
 	size_t n = ref_all(broker, all);
-	int r = pass_responses(broker, id, all, n, fn, user);
+	int r = pass_reports(broker, id, all, n, fn, user);
 
 	unref_all(broker, all, n);
 	return r;
@@ -412,12 +412,12 @@ int bid_broker_each_response(struct bid_broker *broker, const struct bid_id *id,
 
 void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *user)
 {
-	struct bid_report *all[BID_RESPONSES_MAX];
+	struct bid_report *all[BID_REPORTS_MAX];
 	size_t n = ref_all(broker, all), n_passed = 0;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < n && n_passed < BID_FAILURES_MAX; i++) {
-		if (!bid_outcome_is_failure(all[i]->outcome) || is_among(all, i, all[i], is_same_response))
+		if (!bid_outcome_is_failure(all[i]->outcome) || is_among(all, i, all[i], has_same_outcome))
 			continue;
 		n_passed++;
 		r = fn(user, all[i], 0);
