@@ -89,13 +89,20 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a disk worker call run_download(). @size is of the job. Under the lock. */
-static void queue_download(struct bid_download *download, uint64_t size)
+/* Let a disk worker call @task without the lock, as a job of @size. Under the lock. */
+static void queue_task(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size)
 {
 	if (!download->job.queued)
 		bid_download_ref(download);
+	download->task = task;
 	bid_broker_queue(download->broker, &download->job, size);
 }
+
+/* tasks */
+static void start_download(struct bid_download *download);
+static void derive_artifact(struct bid_download *download);
+static void wait_for_container(struct bid_download *download);
+static void derive_from_container(struct bid_download *download);
 
 static void note_container_answer(struct bid_download *download, int answer, const struct bid_download *whole)
 {
@@ -105,7 +112,7 @@ static void note_container_answer(struct bid_download *download, int answer, con
 	if (whole)
 		bid_download_copy_reports(download, whole);
 	wait->answer = answer;
-	queue_download(download, BID_JOB_DERIVATION);
+	queue_task(download, derive_from_container, BID_JOB_DERIVATION);
 }
 
 static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
@@ -355,11 +362,7 @@ static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 	unsigned times = hedge == BID_HEDGE_AFTER_HEADER ? BID_HEADER_HEDGES : 1;
 	struct bid_broker *broker = download->broker;
 
-	if (download->lock_wait.polls) {
-		/* the next poll ends a download that does not start any more */
-		if (download->machine.state != BID_DOWNLOAD_NEW)
-			bid_broker_arm(broker, &download->start_timer, 0);
-	} else if (hedge == BID_HEDGE_STOP)
+	if (hedge == BID_HEDGE_STOP)
 		bid_timer_disarm(&download->start_timer);
 	else if (hedge != BID_HEDGE_KEEP || !download->start_timer.timers)
 		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
@@ -418,7 +421,10 @@ struct bid_actions bid_download_step_locked(struct bid_download *download, enum 
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_container);
 		if (actions.container)
-			queue_download(download, 0);
+			queue_task(download, wait_for_container, 0);
+		/* the next poll ends a download that does not start any more */
+		if (machine->state != BID_DOWNLOAD_NEW && download->lock_wait.poll_timer.timers)
+			bid_broker_arm(broker, &download->lock_wait.poll_timer, 0);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
 			unhash(download);
@@ -493,18 +499,13 @@ void bid_download_step(struct bid_download *download, enum bid_machine_event eve
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Start another server, or poll the lock. Under the lock, which may be released meanwhile. */
+/* Start another server. Under the lock, which is released meanwhile. */
 static void expire_start_timer(void *user)
 {
 	struct bid_download *download = user;
 	struct bid_broker *broker = download->broker;
-	uint64_t in_loop;
+	uint64_t in_loop = bid_request_loop_look(download);
 
-	if (download->lock_wait.polls) {
-		queue_download(download, 0);
-		return;
-	}
-	in_loop = bid_request_loop_look(download);
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_loop & UINT64_C(1) << i)
 			bid_download_step_locked(download, BID_EVENT_LOOP, i);
@@ -552,7 +553,7 @@ static bool derive_later(struct bid_download *download)
 	pthread_mutex_lock(&download->broker->lock);
 	wanted = download->machine.state == BID_DOWNLOAD_NEW;
 	if (wanted)
-		queue_download(download, BID_JOB_DERIVATION);
+		queue_task(download, derive_artifact, BID_JOB_DERIVATION);
 	pthread_mutex_unlock(&download->broker->lock);
 	return wanted;
 }
@@ -599,11 +600,10 @@ static void poll_later(struct bid_download *download, int64_t waited_ms)
 	int64_t at = bid_clock_ms();
 
 	pthread_mutex_lock(&broker->lock);
-	download->lock_wait.polls = true;
 	/* the download may have ended meanwhile */
 	if (download->machine.state == BID_DOWNLOAD_NEW)
 		at += LOCK_POLL_MS + waited_ms / 8;
-	bid_broker_arm(broker, &download->start_timer, at);
+	bid_broker_arm(broker, &download->lock_wait.poll_timer, at);
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -663,6 +663,12 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 	return false;
 }
 
+/* Returns the number of the container that @download waits for. By its task. */
+static size_t container_index(const struct bid_download *download)
+{
+	return BID_CONTAINERS_MAX - 1 - download->machine.containers;
+}
+
 /* Keep the first @error other than an absence. */
 static void note_container_error(struct bid_container_wait *wait, int error)
 {
@@ -671,11 +677,12 @@ static void note_container_error(struct bid_container_wait *wait, int error)
 }
 
 /*
- * Wait for the container number @index. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
+ * Wait for the next container. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
  * served. Releases the lock of the section: other processes need not wait any more.
  */
-static void wait_for_container(struct bid_download *download, size_t index)
+static void wait_for_container(struct bid_download *download)
 {
+	size_t index = container_index(download);
 	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_container(index) };
 	struct bid_waiter *waiter = &download->container.waiter;
 	struct bid_broker *broker = download->broker;
@@ -702,12 +709,12 @@ static void wait_for_container(struct bid_download *download, size_t index)
 	bid_broker_submit(broker, waiter, &artifact);
 }
 
-/* Derive the artifact from a container, after its download. @index is its number. */
-static void derive_from_container(struct bid_download *download, size_t index, int answer)
+/* Derive the artifact from a container, after its download. */
+static void derive_from_container(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_container_wait *wait = &download->container;
-	int r = answer;
+	int answer = wait->answer, r = answer;
 
 	/* an unstripped file needs both */
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
@@ -717,50 +724,38 @@ static void derive_from_container(struct bid_download *download, size_t index, i
 		return;
 	}
 	/* the debuginfo's section headers decide */
-	if (answer == 0 && index == 0)
+	if (answer == 0 && container_index(download) == 0)
 		wait->error = 0;
 	note_container_error(wait, answer);
 	bid_download_step(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
 }
 
-/* Wait for a container of @download, or derive from it. Without the lock. */
-static void run_container(struct bid_download *download)
+static void derive_artifact(struct bid_download *download)
 {
-	struct bid_broker *broker = download->broker;
-	size_t index;
-	int answer;
+	bool wanted;
 
-	pthread_mutex_lock(&broker->lock);
-	answer = download->container.answer;
-	download->container.answer = -EINPROGRESS;
-	index = BID_CONTAINERS_MAX - 1 - download->machine.containers;
-	pthread_mutex_unlock(&broker->lock);
-	if (answer == -EINPROGRESS)
-		wait_for_container(download, index);
-	else
-		derive_from_container(download, index, answer);
+	pthread_mutex_lock(&download->broker->lock);
+	wanted = download->machine.state == BID_DOWNLOAD_NEW;
+	pthread_mutex_unlock(&download->broker->lock);
+	begin_download(download, wanted);
 }
 
-/* bid_job.run: start @job's download, derive its artifact, or continue its wait for a container. */
-static void run_download(struct bid_job *job)
+/* bid_job.run: run the task of a download. */
+static void run_task(struct bid_job *job)
 {
 	struct bid_download *download = job->download;
 	struct bid_broker *broker = download->broker;
-	bool polls = download->lock_wait.polls, awaits_container = download->machine.awaits_container;
-	bool derive = download->machine.state == BID_DOWNLOAD_NEW;
 
-	download->lock_wait.polls = false;
-	if (polls)
-		bid_timer_disarm(&download->start_timer);
 	pthread_mutex_unlock(&broker->lock);
-	if (polls)
-		start_download(download);
-	else if (awaits_container)
-		run_container(download);
-	else
-		begin_download(download, derive);
+	download->task(download);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_unref(download);
+}
+
+/* Under the lock. */
+static void expire_poll_timer(void *user)
+{
+	queue_task(user, start_download, 0);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)
@@ -781,10 +776,10 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 	download->artifact = bid_artifact_keep(artifact);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
-	download->job.run = run_download;
-	download->container.answer = -EINPROGRESS;
+	download->job.run = run_task;
 	download->expiry_timer = (struct bid_timer){ .expire = expire_wait, .user = download };
 	download->start_timer = (struct bid_timer){ .expire = expire_start_timer, .user = download };
+	download->lock_wait.poll_timer = (struct bid_timer){ .expire = expire_poll_timer, .user = download };
 	download->refs = 1;
 	TAILQ_INIT(&download->waiters);
 

@@ -39,7 +39,7 @@
  */
 struct bid_container_wait {
 	struct bid_waiter waiter; /* for the download of the file */
-	int answer; /* of the waiter; -EINPROGRESS before it */
+	int answer; /* of the waiter */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
 	size_t first_report; /* index of the first report of the file's download */
 };
@@ -53,7 +53,7 @@ struct bid_lock_wait {
 	uint64_t key;
 	int64_t since_ms; /* time of the first look at the lock */
 	_Atomic unsigned waited_ms; /* time of the wait */
-	bool polls; /* start_timer is for the next poll; under the broker's lock */
+	struct bid_timer poll_timer; /* next poll; under the broker's lock */
 	_Atomic bool holds;
 };
 
@@ -75,9 +75,10 @@ struct bid_download {
 	unsigned n_waiters;
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
-	struct bid_job job; /* a poll of the lock, a derivation, or a wait for a container; with a reference while queued */
+	struct bid_job job; /* runs @task; with a reference while queued */
+	void (*task)(struct bid_download *download); /* start, derivation, or wait for a container */
 	struct bid_timer expiry_timer; /* end of the wait, or of the kept result */
-	struct bid_timer start_timer; /* start of another server, or poll of the lock */
+	struct bid_timer start_timer; /* start of another server */
 	struct bid_lock_wait lock_wait;
 	struct bid_container_wait container;
 	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
