@@ -256,7 +256,8 @@ void bid_download_drop_kept(struct bid_broker *broker, const struct bid_artifact
 /* Report a reason against a request to candidate @i, from the negative cache or for want of a signature. Without the lock. */
 static void skip_candidate(struct bid_download *download, size_t i)
 {
-	const struct bid_server *server = download->machine.candidates[i].from->server;
+	const struct bid_candidate *candidate = &download->machine.candidates[i];
+	const struct bid_server *server = candidate->from->server;
 	struct bid_broker *broker = download->broker;
 	char text[BID_TEXT_MAX] = "a section carries no signature";
 	enum bid_outcome reason = BID_OUTCOME_UNSUPPORTED;
@@ -270,7 +271,7 @@ static void skip_candidate(struct bid_download *download, size_t i)
 			 reason == BID_OUTCOME_REJECTED ? "wrong content earlier" : "same response earlier", ttl);
 	}
 	pthread_mutex_lock(&broker->lock);
-	bid_download_report_unsent(download, server, reason, text);
+	bid_download_report_only(download, candidate, reason, text);
 	pthread_mutex_unlock(&broker->lock);
 	bid_download_step(download, BID_EVENT_REPORTED, i);
 }
@@ -342,17 +343,17 @@ static int submit_attempt(struct bid_download *download, size_t i)
 /* Returns the event after the start of candidate @i: START, or REPORTED after a report without a request. Under the lock. */
 static enum bid_machine_event start_attempt(struct bid_download *download, size_t i)
 {
-	const struct bid_server *server = download->machine.candidates[i].from->server;
+	const struct bid_candidate *candidate = &download->machine.candidates[i];
 	int r;
 
 	if (atomic_load(&download->broker->offline)) {
-		bid_download_report_unsent(download, server, BID_OUTCOME_UNAVAILABLE, "offline: bidfs sends no request");
+		bid_download_report_only(download, candidate, BID_OUTCOME_UNAVAILABLE, "offline: bidfs sends no request");
 		return BID_EVENT_REPORTED;
 	}
 	r = submit_attempt(download, i);
 	if (r < 0)
-		bid_download_report_unsent(download, server, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNAVAILABLE,
-					   bid_strerror(r));
+		bid_download_report_only(download, candidate, r == -ENOMEM ? BID_OUTCOME_FAILED : BID_OUTCOME_UNAVAILABLE,
+					 bid_strerror(r));
 	return r < 0 ? BID_EVENT_REPORTED : BID_EVENT_START;
 }
 
@@ -483,6 +484,17 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	}
 }
 
+/* Report the servers without a further attempt: their bodies broke off. Under the lock. */
+static void report_broken(struct bid_download *download)
+{
+	for (size_t i = 0; i < download->machine.n; i++) {
+		const struct bid_candidate *candidate = &download->machine.candidates[i];
+
+		if (candidate->state == BID_CANDIDATE_IDLE_AGAIN && candidate->broken)
+			bid_download_report_only(download, candidate, BID_OUTCOME_UNAVAILABLE, "the body broke off");
+	}
+}
+
 void bid_download_step(struct bid_download *download, enum bid_machine_event event, size_t candidate)
 {
 	struct bid_broker *broker = download->broker;
@@ -490,12 +502,10 @@ void bid_download_step(struct bid_download *download, enum bid_machine_event eve
 
 	pthread_mutex_lock(&broker->lock);
 	actions = bid_download_step_locked(download, event, candidate);
-	for (size_t i = 0; i < download->machine.n && actions.end; i++)
-		if (download->machine.candidates[i].state == BID_CANDIDATE_IDLE_AGAIN && download->machine.candidates[i].broken)
-			bid_download_report_unsent(download, download->machine.candidates[i].from->server, BID_OUTCOME_UNAVAILABLE,
-						   "the body broke off");
-	if (actions.end)
+	if (actions.end) {
+		report_broken(download);
 		deliver_result(download, error_of(download, actions.ended_as), NULL);
+	}
 	pthread_mutex_unlock(&broker->lock);
 }
 
@@ -567,7 +577,7 @@ static void begin_download(struct bid_download *download, bool derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_find(download->broker, &download->artifact, derive, &file, &ttl);
+	int r = bid_broker_look_up_uncounted(download->broker, &download->artifact, derive, &file, &ttl);
 
 	if (r == -EAGAIN && derive_later(download))
 		return;
@@ -637,7 +647,7 @@ static void start_download(struct bid_download *download)
 			poll_later(download, now - wait->since_ms);
 			return;
 		}
-		bid_info("another process did not fetch it in time, so this one does: '%s'",
+		bid_info("another process holds the download lock: download without it: '%s'",
 			 bid_artifact_name(&download->artifact, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
@@ -718,7 +728,7 @@ static void derive_from_container(struct bid_download *download)
 
 	/* an unstripped file needs both */
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
-		r = bid_broker_find(download->broker, &download->artifact, true, &file, NULL);
+		r = bid_broker_look_up_uncounted(download->broker, &download->artifact, true, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_set_result(download, r, &file);
 		return;

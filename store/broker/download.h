@@ -199,9 +199,9 @@ const char *bid_artifact_name(const struct bid_artifact *artifact, char buf[stat
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* Report @server without a request, for the reason @text. Not counted. Under the lock. */
-void bid_download_report_unsent(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
-				const char *text);
+/* Report @candidate without a response, for the reason @text. Not counted. Under the lock. */
+void bid_download_report_only(struct bid_download *download, const struct bid_candidate *candidate, enum bid_outcome outcome,
+			      const char *text);
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
 void bid_download_report_overtaken(struct bid_download *download);

@@ -41,8 +41,8 @@ static bool may_improve(struct bid_broker *broker, const struct bid_artifact *ar
 	       absent_for(broker, artifact) == 0;
 }
 
-int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file,
-		    unsigned *ret_ttl)
+int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive,
+				 struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -89,8 +89,9 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifa
 
 int bid_broker_look_up(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_find(broker, artifact, false, ret_file, ret_ttl);
+	int r = bid_broker_look_up_uncounted(broker, artifact, false, ret_file, ret_ttl);
 
+	/* a disk worker derives it, as the first task of a download */
 	if (r == -EAGAIN)
 		return -EINPROGRESS;
 	if (r == -ENOENT)

@@ -14,6 +14,11 @@ static bool is_under_way(enum bid_candidate_state state)
 	return state >= BID_CANDIDATE_QUEUED && state <= BID_CANDIDATE_CHOSEN;
 }
 
+static bool is_idle(enum bid_candidate_state state)
+{
+	return state == BID_CANDIDATE_IDLE || state == BID_CANDIDATE_IDLE_AGAIN;
+}
+
 bool bid_machine_is_cancellable(const struct bid_machine *machine)
 {
 	/* a complete body is committed for the next reader */
@@ -36,7 +41,7 @@ static bool is_undecided(const struct bid_machine *machine)
 static size_t find_next(const struct bid_machine *machine)
 {
 	for (size_t i = 0; i < machine->n; i++)
-		if (machine->candidates[i].state <= BID_CANDIDATE_IDLE_AGAIN && !machine->candidates[i].broken)
+		if (is_idle(machine->candidates[i].state) && !machine->candidates[i].broken)
 			return i;
 	return BID_NO_CANDIDATE;
 }

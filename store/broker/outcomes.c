@@ -173,27 +173,21 @@ void bid_download_copy_reports(struct bid_download *download, const struct bid_d
 		add_report(download, other->reports[i]);
 }
 
-static void report_only(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome, const char *text,
-			unsigned elapsed_ms)
+void bid_download_report_only(struct bid_download *download, const struct bid_candidate *candidate, enum bid_outcome outcome,
+			      const char *text)
 {
 	struct bid_report *report = report_new(&(struct bid_report){
-		.server = server->name,
+		.server = candidate->from->server->name,
 		.artifact = download->artifact,
 		.outcome = outcome,
 		.text = text,
-		.elapsed_ms = elapsed_ms,
+		.elapsed_ms = candidate->stopped_ms,
 		.time = time(NULL),
 	});
 
 	add_report(download, report);
 	if (report)
 		bid_report_unref(report);
-}
-
-void bid_download_report_unsent(struct bid_download *download, const struct bid_server *server, enum bid_outcome outcome,
-				const char *text)
-{
-	report_only(download, server, outcome, text, 0);
 }
 
 void bid_download_report_overtaken(struct bid_download *download)
@@ -210,7 +204,7 @@ void bid_download_report_overtaken(struct bid_download *download)
 		if (candidate->state == BID_CANDIDATE_IDLE || candidate->state == BID_CANDIDATE_DONE ||
 		    candidate->from == download->winner)
 			continue;
-		report_only(download, candidate->from->server, BID_OUTCOME_CANCELLED, text, candidate->stopped_ms);
+		bid_download_report_only(download, candidate, BID_OUTCOME_CANCELLED, text);
 	}
 }
 

@@ -102,7 +102,7 @@ def test_killed_downloader_is_replaced(mount, faults, store, program, env, clock
     if end == signal.SIGSTOP:
         clock.advance(30)  # half of wait=
     assert ends(view)
-    assert ("another process did not fetch it in time" in mnt.log()) == (end == signal.SIGSTOP), mnt.log()
+    assert ("another process holds the download lock" in mnt.log()) == (end == signal.SIGSTOP), mnt.log()
     assert server.count() == 2
     first.kill()
     first.communicate()

@@ -89,7 +89,7 @@ static void wait_for_awaiting(struct fixture *fixture)
 		sleep_ms(1);
 		pthread_mutex_lock(&fixture->broker->lock);
 		download = TAILQ_FIRST(&fixture->broker->downloads);
-		polls = download && download->lock_wait.polls;
+		polls = download && download->lock_wait.poll_timer.timers != NULL;
 		pthread_mutex_unlock(&fixture->broker->lock);
 	} while (!polls);
 }
