@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Eviction: choose the artifacts and their order. */
+/* Eviction: choose the artifacts, their order, and what perf's links of their builds lead to then. */
 #include "disk/evict.h"
 
 #include <errno.h>
@@ -18,9 +18,11 @@
 #include "disk/digest.h"
 #include "disk/event_log.h"
 #include "disk/find.h"
+#include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
+#include "disk/objdir_walk.h"
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
 #include "disk/record.h"
@@ -239,13 +241,15 @@ static bool is_unused(struct bid_store *store, const struct candidate *candidate
 }
 
 /*
- * Remove one candidate, unless it was used or changed since it was chosen. Returns 0, -EAGAIN, or -EBUSY for an open file.
+ * Remove one candidate, unless it was used or changed since it was chosen. Returns 1 if its directory went with it, and perf's link
+ * to it, 0 if not, -EAGAIN, or -EBUSY for an open file.
  */
 static int remove_candidate(const struct eviction *eviction, const struct candidate *candidate, struct found *ret_found)
 {
 	const struct bid_artifact *artifact = &candidate->artifact;
 	struct bid_store *store = eviction->store;
 	bid_auto_fd int lock = -1;
+	bool emptied;
 	int r;
 
 	if (!is_unused(store, candidate, ret_found))
@@ -269,11 +273,12 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 	bid_event_log_eviction(store, artifact, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
-	if (r == 0 && !artifact->subpath)
+	emptied = r == 0 && !artifact->subpath;
+	if (emptied)
 		bid_objdir_drop_link(store, &artifact->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
 	bid_record_drop(store, artifact);
-	return 0;
+	return emptied;
 }
 
 /* a download to remove under all its names */
@@ -374,11 +379,53 @@ static void note_open(struct eviction *eviction, const struct candidate *candida
 		bid_record_used(eviction->store, &candidate->artifact, before);
 }
 
-/* Evict @size bytes, if there are as many. */
-static void evict_candidates(struct eviction *eviction, uint64_t size)
+struct unlinked {
+	struct bid_store *store;
+	const struct bid_idset *ids;
+};
+
+/* Point perf's link of a build to @entry, if no link is there. */
+static int link_copy(void *user, const struct bid_objdir *entry)
 {
+	const struct unlinked *unlinked = user;
+	bid_auto_fd int lock = -1;
+	char target[PATH_MAX];
+
+	if (entry->kinds == 0 || !bid_idset_find(unlinked->ids, &entry->id))
+		return 0;
+	lock = bid_store_lock(unlinked->store, true);
+	if (bid_perf_link_look(unlinked->store, &entry->id, target) == BID_PERF_LINK_NONE)
+		bid_perf_link_point(unlinked->store, &entry->id, entry->path);
+	return 0;
+}
+
+/* Go on after a directory that cannot be read. */
+static int skip_unread(void *user, const char *path, int error)
+{
+	return 0;
+}
+
+/* Let perf find its own copies of the builds @ids: it makes no second link, so theirs led to the downloads. */
+static void link_copies(struct bid_store *store, const struct bid_id *ids, size_t n)
+{
+	struct bid_idset set = { 0 };
+	struct unlinked unlinked = { .store = store, .ids = &set };
+
+	if (n > 0 && bid_idset_init(&set, ids, n) == 0)
+		bid_objdirs_each(store, &(struct bid_visitor){ .entry = link_copy, .unread = skip_unread, .user = &unlinked });
+	bid_idset_release(&set);
+}
+
+/* Evict @size bytes, if there are as many. */
+static int evict_candidates(struct eviction *eviction, uint64_t size)
+{
+	bid_auto_free struct bid_id *emptied = calloc(eviction->n + 1, sizeof(*emptied));
 	const struct bid_evict_config *config = eviction->config;
 	struct bid_evict_stats *stats = &eviction->stats;
+	size_t n = 0;
+
+	if (!emptied)
+		return -ENOMEM;
 
 	for (size_t i = 0; i < eviction->n && stats->evicted_size < size; i++) {
 		const struct candidate *candidate = &eviction->candidates[i];
@@ -391,6 +438,8 @@ static void evict_candidates(struct eviction *eviction, uint64_t size)
 			continue;
 		stats->evicted++;
 		stats->evicted_size += candidate->size;
+		if (r > 0)
+			emptied[n++] = candidate->artifact.id;
 		if (config->evicted)
 			config->evicted(config->user, &(struct bid_eviction){ .artifact = candidate->artifact,
 									      .path = found.path,
@@ -398,6 +447,8 @@ static void evict_candidates(struct eviction *eviction, uint64_t size)
 									      .size = candidate->size,
 									      .last_use = candidate->last_use.tv_sec });
 	}
+	link_copies(eviction->store, emptied, n);
+	return 0;
 }
 
 int bid_evict(struct bid_store *store, const struct bid_evict_config *config, uint64_t at_least, bool slack,
@@ -420,7 +471,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		eviction.why = at_least > 0 ? "no space" : stats->free < config->limits.min_free ? "min-free" : "cache-size";
 		if (eviction.n > 0)
 			qsort(eviction.candidates, eviction.n, sizeof(*eviction.candidates), by_last_use);
-		evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
+		r = evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
 	}
 	for (size_t i = 0; i < eviction.n; i++)
 		bid_artifact_release(&eviction.candidates[i].artifact);
