@@ -10,7 +10,7 @@
 
 struct told {
 	size_t n;
-	struct bid_report answers[8]; /* their strings but the server's name are gone */
+	struct bid_report answers[8]; /* their public fields, without texts */
 	unsigned again_s[8];
 };
 
@@ -19,7 +19,15 @@ static int tell(void *user, const struct bid_report *answer, unsigned again_s)
 	struct told *told = user;
 
 	if (told->n < 8) {
-		told->answers[told->n] = *answer;
+		/* other threads count references to @answer */
+		told->answers[told->n] = (struct bid_report){
+			.server = answer->server,
+			.artifact = { .id = answer->artifact.id, .kind = answer->artifact.kind },
+			.outcome = answer->outcome,
+			.time = answer->time,
+			.bytes = answer->bytes,
+			.received = answer->received,
+		};
 		told->again_s[told->n] = again_s;
 	}
 	told->n++;
