@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-static struct bid_timer *meld(struct bid_timer *a, struct bid_timer *b)
+static struct bid_timer *meld_heaps(struct bid_timer *a, struct bid_timer *b)
 {
 	if (!a || !b)
 		return a ? a : b;
@@ -33,7 +33,7 @@ static struct bid_timer *meld_all(struct bid_timer *list)
 		a->next = a->before = NULL;
 		if (b)
 			b->next = b->before = NULL;
-		pair = meld(a, b);
+		pair = meld_heaps(a, b);
 		pair->next = pairs;
 		pairs = pair;
 	}
@@ -42,7 +42,7 @@ static struct bid_timer *meld_all(struct bid_timer *list)
 
 		pairs = pair->next;
 		pair->next = NULL;
-		all = meld(all, pair);
+		all = meld_heaps(all, pair);
 	}
 	return all;
 }
@@ -63,7 +63,7 @@ void bid_timer_disarm(struct bid_timer *timer)
 	if (timer->next)
 		timer->next->before = timer->before;
 	below = meld_all(timer->child);
-	timers->first = meld(timers->first, below);
+	timers->first = meld_heaps(timers->first, below);
 	timer->timers = NULL;
 	timer->child = timer->next = timer->before = NULL;
 }
@@ -73,5 +73,5 @@ void bid_timer_arm(struct bid_timers *timers, struct bid_timer *timer, int64_t a
 	bid_timer_disarm(timer);
 	timer->at_ms = at_ms;
 	timer->timers = timers;
-	timers->first = meld(timers->first, timer);
+	timers->first = meld_heaps(timers->first, timer);
 }

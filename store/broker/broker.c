@@ -28,7 +28,7 @@ static void init_locks(struct bid_broker *broker)
 }
 
 /* Free the broker after its threads. */
-static void release(struct bid_broker *broker)
+static void release_broker(struct bid_broker *broker)
 {
 	for (size_t i = 0; i < broker->n_servers; i++)
 		broker->servers[i].server->ops->free(broker->servers[i].server);
@@ -66,7 +66,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	if (r == 0)
 		r = bid_broker_start_threads(broker);
 	if (r < 0) {
-		release(broker);
+		release_broker(broker);
 		return r;
 	}
 	*ret_broker = broker;
@@ -138,7 +138,7 @@ void bid_broker_free(struct bid_broker *broker)
 	end_downloads(broker);
 	bid_broker_stop_threads(broker);
 	end_handles(broker);
-	release(broker);
+	release_broker(broker);
 }
 
 bool bid_broker_has_servers(const struct bid_broker *broker)
@@ -329,7 +329,7 @@ void bid_broker_set_offline(struct bid_broker *broker, bool offline)
 		start_anew(broker);
 }
 
-static void refresh(struct bid_broker *broker, const struct bid_artifact *artifact, bool accept)
+static void refresh_artifact(struct bid_broker *broker, const struct bid_artifact *artifact, bool accept)
 {
 	for (size_t i = 0; i < broker->n_servers; i++)
 		bid_negative_forget(broker->negative, artifact, broker->servers[i].server->name);
@@ -349,7 +349,7 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_artifact *art
 	if (artifact->kind != BID_KIND_NONE && artifact->kind != BID_KIND_UNSTRIPPED) {
 		if (!bid_artifact_valid(artifact) || !bid_kind_fetchable(artifact->kind))
 			return -EINVAL;
-		refresh(broker, artifact, accept);
+		refresh_artifact(broker, artifact, accept);
 		/* the absence of the build includes its parts */
 		if (!bid_kind_has_subpath(artifact->kind))
 			return 0;
@@ -360,7 +360,7 @@ int bid_broker_refresh(struct bid_broker *broker, const struct bid_artifact *art
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		one.kind = (enum bid_kind)kind;
 		if (bid_kind_fetchable(one.kind))
-			refresh(broker, &one, accept);
+			refresh_artifact(broker, &one, accept);
 	}
 	return 0;
 }

@@ -20,14 +20,14 @@
 #define LOCK_WAIT_MS 30000 /* limit, after which both processes download: the holder may be stopped */
 
 /* no seed: downloads are few and short-lived */
-static struct bid_download **bucket(struct bid_broker *broker, const struct bid_artifact *artifact)
+static struct bid_download **bucket_of(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
 	return &broker->buckets[bid_artifact_hash(artifact, 0) % BID_DOWNLOAD_BUCKETS];
 }
 
 static struct bid_download *find_download(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	struct bid_download *download = *bucket(broker, artifact);
+	struct bid_download *download = *bucket_of(broker, artifact);
 
 	while (download && !bid_artifact_equal(&download->artifact, artifact))
 		download = download->next;
@@ -66,9 +66,9 @@ static void unref_unlocked(struct bid_download *download)
 }
 
 /* Take @download out of the buckets, if it is there: no waiter joins any more. */
-static void unhash(struct bid_download *download)
+static void leave_bucket(struct bid_download *download)
 {
-	struct bid_download **at = bucket(download->broker, &download->artifact);
+	struct bid_download **at = bucket_of(download->broker, &download->artifact);
 
 	while (*at && *at != download)
 		at = &(*at)->next;
@@ -129,7 +129,7 @@ static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
 static void drop_kept_result(struct bid_download *download)
 {
 	bid_timer_disarm(&download->expiry_timer);
-	unhash(download);
+	leave_bucket(download);
 	bid_download_unref(download);
 }
 
@@ -230,7 +230,7 @@ static void keep_result(struct bid_download *download, int error)
 	download->error = error;
 
 	if (error == 0 || find_download(broker, &download->artifact) != download || broker->ending) {
-		unhash(download);
+		leave_bucket(download);
 		bid_download_unref(download);
 	} else {
 		download->expires_ms = bid_clock_ms() + BID_GRACE_MS;
@@ -389,7 +389,7 @@ static void cancel_container(struct bid_download *download)
 		bid_download_step_locked(whole, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
-		unhash(whole);
+		leave_bucket(whole);
 	note_container_answer(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
@@ -428,7 +428,7 @@ struct bid_actions bid_download_step_locked(struct bid_download *download, enum 
 			bid_broker_arm(broker, &download->lock_wait.poll_timer, 0);
 		/* under the same lock, because a new waiter could join a download that ends as interrupted */
 		if (machine->state == BID_DOWNLOAD_CANCELLED || (actions.end && actions.ended_as == BID_DOWNLOAD_CANCELLED))
-			unhash(download);
+			leave_bucket(download);
 		if (starts)
 			event = start_attempt(download, actions.start);
 		set_start_timer(download, actions.hedge);
@@ -772,7 +772,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 {
 	size_t max_reports = broker->n_servers * (1 + BID_CONTAINERS_MAX);
 	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
-	struct bid_download **at = bucket(broker, artifact);
+	struct bid_download **at = bucket_of(broker, artifact);
 
 	if (!download)
 		return NULL;
@@ -840,7 +840,7 @@ static int join_download(struct bid_broker *broker, const struct bid_artifact *a
 	}
 	/* no attempt is left to start, but one may end late */
 	if (download && download->machine.state == BID_DOWNLOAD_TIMED_OUT && now >= download->expires_ms + BID_GRACE_MS) {
-		unhash(download);
+		leave_bucket(download);
 		download = NULL;
 	}
 	if (!download) {

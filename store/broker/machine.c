@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "broker/machine.h"
 
-static bool has(const struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to)
+static bool has_candidate(const struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to)
 {
 	for (size_t i = 0; i < machine->n; i++)
 		if (machine->candidates[i].state >= from && machine->candidates[i].state <= to)
@@ -22,7 +22,7 @@ static bool is_idle(enum bid_candidate_state state)
 bool bid_machine_is_cancellable(const struct bid_machine *machine)
 {
 	/* a complete body is committed for the next reader */
-	return machine->state <= BID_DOWNLOAD_RUNNING && !has(machine, BID_CANDIDATE_DECIDING, BID_CANDIDATE_DECIDING);
+	return machine->state <= BID_DOWNLOAD_RUNNING && !has_candidate(machine, BID_CANDIDATE_DECIDING, BID_CANDIDATE_DECIDING);
 }
 
 bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate)
@@ -35,7 +35,7 @@ bool bid_machine_wants_response(const struct bid_machine *machine, size_t candid
 /* Is no candidate chosen? Then a further one may start. */
 static bool is_undecided(const struct bid_machine *machine)
 {
-	return machine->state == BID_DOWNLOAD_RUNNING && !has(machine, BID_CANDIDATE_CHOSEN, BID_CANDIDATE_DECIDING);
+	return machine->state == BID_DOWNLOAD_RUNNING && !has_candidate(machine, BID_CANDIDATE_CHOSEN, BID_CANDIDATE_DECIDING);
 }
 
 static size_t find_next(const struct bid_machine *machine)
@@ -46,26 +46,26 @@ static size_t find_next(const struct bid_machine *machine)
 	return BID_NO_CANDIDATE;
 }
 
-static void stop(struct bid_machine *machine, size_t i, struct bid_actions *actions)
+static void stop_candidate(struct bid_machine *machine, size_t i, struct bid_actions *actions)
 {
 	machine->candidates[i].state = BID_CANDIDATE_STOPPED;
 	actions->cancel |= UINT64_C(1) << i;
 }
 
 /* Stop all attempts in the states @from to @to, except @but. */
-static void stop_all(struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to, size_t but,
-		     struct bid_actions *actions)
+static void stop_candidates(struct bid_machine *machine, enum bid_candidate_state from, enum bid_candidate_state to, size_t but,
+			    struct bid_actions *actions)
 {
 	for (size_t i = 0; i < machine->n; i++)
 		if (i != but && machine->candidates[i].state >= from && machine->candidates[i].state <= to)
-			stop(machine, i, actions);
+			stop_candidate(machine, i, actions);
 }
 
-static void abandon(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
+static void abandon_download(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
 	actions->cancel_container = machine->awaits_container;
-	stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
+	stop_candidates(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
 static void step_download(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
@@ -77,17 +77,17 @@ static void step_download(struct bid_machine *machine, enum bid_machine_event ev
 		break;
 	case BID_EVENT_CANCEL:
 		if (bid_machine_is_cancellable(machine))
-			abandon(machine, BID_DOWNLOAD_CANCELLED, actions);
+			abandon_download(machine, BID_DOWNLOAD_CANCELLED, actions);
 		break;
 	case BID_EVENT_TIMEOUT:
-		if (bid_machine_is_cancellable(machine) && !has(machine, BID_CANDIDATE_SENT, BID_CANDIDATE_CHOSEN))
-			abandon(machine, BID_DOWNLOAD_TIMED_OUT, actions);
+		if (bid_machine_is_cancellable(machine) && !has_candidate(machine, BID_CANDIDATE_SENT, BID_CANDIDATE_CHOSEN))
+			abandon_download(machine, BID_DOWNLOAD_TIMED_OUT, actions);
 		break;
 	case BID_EVENT_OFFLINE:
-		stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_QUEUED, BID_NO_CANDIDATE, actions);
+		stop_candidates(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_QUEUED, BID_NO_CANDIDATE, actions);
 		break;
 	case BID_EVENT_RESULT:
-		abandon(machine, BID_DOWNLOAD_ENDED, actions);
+		abandon_download(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
 	case BID_EVENT_CONTAINER_FAILED:
 		machine->awaits_container = false;
@@ -115,7 +115,7 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
 		if (!under_way)
 			break;
 		candidate->state = BID_CANDIDATE_CHOSEN;
-		stop_all(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, i, actions);
+		stop_candidates(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, i, actions);
 		break;
 	case BID_EVENT_BROKE_OFF:
 		candidate->broken = true;
@@ -125,7 +125,7 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
 		break;
 	case BID_EVENT_LOOP:
 		if (under_way)
-			stop(machine, i, actions);
+			stop_candidate(machine, i, actions);
 		break;
 	case BID_EVENT_RESPONSE:
 		if (under_way || candidate->state == BID_CANDIDATE_STOPPED)
@@ -158,15 +158,16 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
  */
 static void start_next_or_end(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
-	bool busy = has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_container;
+	bool busy = has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_container;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
-	if (is_undecided(machine) && (event != BID_EVENT_START || !has(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
+	if (is_undecided(machine) &&
+	    (event != BID_EVENT_START || !has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
 		next = find_next(machine);
 	more = busy || next != BID_NO_CANDIDATE || machine->containers > 0;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
-		abandon(machine, BID_DOWNLOAD_CANCELLED, actions);
+		abandon_download(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;

@@ -118,7 +118,7 @@ static int open_regular(int root, const char *const *links, struct tree_file *fi
 	return 0;
 }
 
-static int find(int root, const struct bid_artifact *artifact, const char *const *links, struct tree_file *file)
+static int find_artifact(int root, const struct bid_artifact *artifact, const char *const *links, struct tree_file *file)
 {
 	char hex[BID_ID_HEX_MAX];
 	int r = -ENOENT;
@@ -186,7 +186,7 @@ static int open_in_tree(const struct bid_file_tree *tree, const struct bid_artif
 		return errno == ENOENT ? NO_TREE : -errno;
 	if (tree->own_device && is_on(root, tree->own_device))
 		return THIS_MOUNT;
-	r = find(root, artifact, tree->links, ret_file);
+	r = find_artifact(root, artifact, tree->links, ret_file);
 	if (r == 0 && tree->for_all && !bid_is_world_readable(ret_file->fd, &ret_file->st, NULL)) {
 		close(ret_file->fd);
 		return PRIVATE;
@@ -263,7 +263,7 @@ static void connection_free(struct connection *connection)
 }
 
 /* Respond to the request of @argument, a struct connection. bid_thread_start() blocks SIGPIPE. */
-static void *serve(void *argument)
+static void *serve_request(void *argument)
 {
 	struct connection *connection = argument;
 	struct tree_file file;
@@ -297,7 +297,7 @@ int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_artifact 
 	}
 	atomic_fetch_add(&tree->refs, 1);
 	*connection = (struct connection){ .tree = tree, .artifact = bid_artifact_keep(artifact), .fd = ends[1] };
-	r = bid_thread_start(&thread, "bid-tree", serve, connection);
+	r = bid_thread_start(&thread, "bid-tree", serve_request, connection);
 	if (r < 0) {
 		connection_free(connection);
 		close(ends[0]);

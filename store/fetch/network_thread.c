@@ -455,7 +455,7 @@ static void order_transfer(struct bid_http_server *http, const void *user, enum 
 }
 
 /* Cancel all transfers of @http, and block until their done() have returned. Deadlocks on the network thread. */
-static void drain(struct bid_http_server *http)
+static void drain_server(struct bid_http_server *http)
 {
 	struct bid_fetch *fetch = http->fetch;
 
@@ -504,7 +504,7 @@ static void server_free(struct bid_server *server)
 {
 	struct bid_http_server *http = http_of(server);
 
-	drain(http);
+	drain_server(http);
 	bid_file_tree_free(http->tree);
 	free(http->url);
 	free(http->name);

@@ -19,7 +19,7 @@ void bid_response_init(struct bid_response *response, unsigned status)
 	};
 }
 
-static char printable(char c)
+static char to_printable(char c)
 {
 	return (unsigned char)c < ' ' || c == '\177' ? '?' : c;
 }
@@ -44,7 +44,7 @@ static void keep_name(char name[static BID_RESPONSE_NAME_MAX], const char *value
 	if (len >= BID_RESPONSE_NAME_MAX)
 		return;
 	for (size_t i = 0; i <= len; i++)
-		name[i] = i < len ? printable(value[i]) : '\0';
+		name[i] = i < len ? to_printable(value[i]) : '\0';
 }
 
 static void keep_signature(char signature[static BID_IMA_SIGNATURE_MAX + 1], const char *value)
@@ -67,7 +67,7 @@ static void keep_etag(struct bid_response *response, const char *value)
 	if (len < 2 || len >= BID_RESPONSE_ETAG_MAX || value[0] != '"' || value[len - 1] != '"')
 		return;
 	for (size_t i = 1; i + 1 < len; i++)
-		if (value[i] == '"' || printable(value[i]) != value[i])
+		if (value[i] == '"' || to_printable(value[i]) != value[i])
 			return;
 	memcpy(response->etag, value, len + 1);
 }
