@@ -244,7 +244,7 @@ static void reply_published(fuse_req_t req, fuse_ino_t to, const struct bid_arti
 	struct fuse_entry_param entry;
 	struct bid_node node = { .type = BID_NODE_FILE, .id = artifact->id };
 	struct bid_file file = BID_FILE_NONE;
-	bool here = parent && bid_store_find_in(fs->store, bid_node_path(&parent->node), artifact, &file) == 0 && !file.stripped;
+	bool here = parent && bid_store_lookup_in(fs->store, bid_node_path(&parent->node), artifact, &file) == 0 && !file.stripped;
 	int r = 0;
 
 	if (!here) {

@@ -357,8 +357,8 @@ static int lookup_stored(const struct bid_tree *tree, const struct bid_node *par
 		return -EINVAL;
 	if (child->kind == BID_KIND_PROBES && tree->probe_whiteouts && bid_whiteouts_has(tree->probe_whiteouts, &child->id))
 		return -ENOENT;
-	r = bid_store_find_in(tree->store, bid_node_path(parent), &(struct bid_artifact){ .id = child->id, .kind = child->kind },
-			      &file);
+	r = bid_store_lookup_in(tree->store, bid_node_path(parent), &(struct bid_artifact){ .id = child->id, .kind = child->kind },
+				&file);
 	if (r == 0 && found)
 		found->file = file;
 	else

@@ -190,8 +190,8 @@ static int list_in_path_id(const struct tree_listing *listing)
 		int found;
 
 		node.kind = (enum bid_kind)i;
-		found = bid_store_find_in(listing->tree->store, bid_node_path(listing->dir),
-					  &(struct bid_artifact){ .id = node.id, .kind = node.kind }, &file);
+		found = bid_store_lookup_in(listing->tree->store, bid_node_path(listing->dir),
+					    &(struct bid_artifact){ .id = node.id, .kind = node.kind }, &file);
 		if (found < 0 && !is_compressed(found, node.kind))
 			continue;
 		node.kind = found == 0 ? file.kind : node.kind;

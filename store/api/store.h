@@ -56,7 +56,7 @@ int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *ar
  * As bid_store_find_stored(), but look into the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". perf's
  * link need not lead there.
  */
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
+int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
  * Check @file, found by bid_store_find() for @artifact, once more: it may have been changed, or lost its name. Its stat is recent.

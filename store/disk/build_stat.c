@@ -12,8 +12,8 @@
 #include "base/cleanup.h"
 #include "base/is_mount.h"
 #include "disk/beneath.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/store.h"
 
@@ -174,7 +174,7 @@ static void look_at_foreign_files(struct bid_store *store, const struct bid_id *
 		if (!(kinds & 1U << kind))
 			continue;
 		build_stat->kinds |= 1U << kind;
-		if (bid_find_as_stored(store, &artifact, &file) == 0)
+		if (bid_lookup_file(store, &artifact, &file) == 0)
 			build_stat->size += (uint64_t)file.st.st_size;
 		bid_file_release(&file);
 	}

@@ -17,10 +17,10 @@
 #include "disk/derived.h"
 #include "disk/digest.h"
 #include "disk/event_log.h"
-#include "disk/find.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
 #include "disk/other_paths.h"
@@ -125,7 +125,7 @@ static void drop_remains(struct bid_store *store, const struct bid_artifact *art
 	char unnamed[BID_LAYOUT_MAX], target[PATH_MAX];
 	struct stat st;
 
-	if (bid_find_stat(store, artifact, &st) == 0)
+	if (bid_lookup_stat(store, artifact, &st) == 0)
 		return;
 	if (!artifact->subpath) {
 		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &artifact->id, unnamed));
@@ -147,7 +147,7 @@ static int collect_candidate(void *user, const struct bid_artifact *artifact, co
 	if (!was_got(record, &candidate.made, &size))
 		return 0;
 	if (!locate_artifact(eviction->store, artifact, size, &found)) {
-		if (!eviction->config->dry_run && bid_find_stat(eviction->store, artifact, &other) < 0)
+		if (!eviction->config->dry_run && bid_lookup_stat(eviction->store, artifact, &other) < 0)
 			drop_remains(eviction->store, artifact);
 		return 0;
 	}
@@ -495,10 +495,10 @@ static int look_again(struct bid_store *store, const struct bid_artifact *artifa
 	struct stat st;
 	int r;
 
-	if (bid_find_stat(store, artifact, &st) == 0)
+	if (bid_lookup_stat(store, artifact, &st) == 0)
 		return 0;
 	/* a lower store may have it */
-	r = bid_find_as_stored(store, artifact, &file);
+	r = bid_lookup_file(store, artifact, &file);
 	bid_file_release(&file);
 	return r;
 }

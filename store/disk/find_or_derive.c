@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "disk/derive/derive.h"
-#include "disk/find.h"
+#include "disk/lookup.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/store.h"
@@ -15,7 +15,7 @@ static int find(struct bid_store *store, const struct bid_artifact *artifact, bo
 	if (!bid_artifact_valid(artifact))
 		return -EINVAL;
 	if (artifact->kind == BID_KIND_SECTION)
-		return bid_section_find(store, artifact, derive, ret_file);
+		return bid_find_section(store, artifact, derive, ret_file);
 	if (artifact->kind == BID_KIND_SOURCE && bid_store_requires_signed(store) && bid_record_lacks_signer(store, artifact))
 		return -ENOENT;
 	if (artifact->kind == BID_KIND_SOURCE)
@@ -39,10 +39,10 @@ int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *ar
 	return find(store, artifact, false, ret_file);
 }
 
-int bid_store_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_find_in(store, dir, artifact, &file);
+	int r = bid_lookup_in(store, dir, artifact, &file);
 
 	if (r == 0 && file.packed) {
 		bid_file_release(&file);

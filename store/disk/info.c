@@ -11,8 +11,8 @@
 #include "base/cleanup.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/other_paths.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
@@ -33,7 +33,7 @@ static int read_record(struct bid_store *store, const struct bid_artifact *artif
 	/* sources and sections are the store's own */
 	if (bid_kind_has_subpath(artifact->kind))
 		return bid_record_read(store, artifact, ret_json);
-	while (store && bid_find_stat(store, artifact, &st) < 0)
+	while (store && bid_lookup_stat(store, artifact, &st) < 0)
 		store = store->lower;
 	r = store ? bid_record_read(store, artifact, ret_json) : -ENOENT;
 	if (r == -ENOENT && store) {
@@ -227,7 +227,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 
 		/* a compressed module that no reader has opened yet */
 		if (r == -EAGAIN && kind == BID_KIND_ELF)
-			r = bid_find_as_stored(store, &artifact, &file);
+			r = bid_lookup_file(store, &artifact, &file);
 		if (r == 0 && file.kind != artifact.kind)
 			known = json_pack("{s:s}", "same_as", bid_kind_name(file.kind));
 		else if (r == 0)

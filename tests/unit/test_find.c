@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "disk/find.h"
+#include "disk/lookup.h"
 
 #define ABSENT "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 
@@ -233,7 +233,7 @@ static void test_lookup_alone_derives_nothing(void **state)
 
 	run(fixture, "xz -kc a > packed");
 	perf_adds(fixture, "packed", "lib/modules/6/a.ko.xz", ID_A, "elf");
-	assert_int_equal(bid_find_as_stored(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_lookup_file(fixture->store, &artifact, &file), 0);
 	assert_true(file.packed);
 	bid_file_release(&file);
 	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);

@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "disk/check_cache.h"
 #include "disk/derived.h"
-#include "disk/find.h"
+#include "disk/lookup.h"
 #include "disk/store.h"
 
 struct derived_text {
@@ -143,7 +143,7 @@ int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, 
 {
 	char path[BID_LAYOUT_MAX];
 
-	return bid_find_open(store, bid_derived_path(artifact, path), artifact, ret_file);
+	return bid_open_checked(store, bid_derived_path(artifact, path), artifact, ret_file);
 }
 
 static int keep_probes(struct bid_store *store, const struct bid_artifact *artifact, const struct derived_text *text,
@@ -165,7 +165,7 @@ int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, boo
 	int r = -ENOENT;
 
 	/* a derived file belongs to a file of the store */
-	if (table && bid_find_has_image(store, &artifact->id) == 0)
+	if (table && bid_lookup_has_image(store, &artifact->id) == 0)
 		return -ENOENT;
 	if (table && keep && bid_open_kept(store, artifact, ret_file) == 0)
 		return 0;

@@ -4,7 +4,7 @@
  * @derive, -EAGAIN stands for it.
  *
  *   bid_store_find()		by the kind of the artifact (find_or_derive.c):
- *     bid_section_find()	a section
+ *     bid_find_section()	a section
  *     bid_find_unstripped()	an unstripped file
  *     bid_find_unpacked()	any other kind: the stored file
  *     bid_derive()		without one
@@ -29,7 +29,7 @@ int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, 
 bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind);
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);
 
-/* As bid_find_as_stored(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
+/* As bid_lookup_file(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
 int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
 
 /*
@@ -39,7 +39,7 @@ int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifa
 int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
 
 /* bid_store_find() of a section. */
-int bid_section_find(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
+int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
 
 /*
  * Does the file @fd have the bytes of the section of @artifact in the stored file with the id? Returns 1, 0, or -ENOENT or -ENODATA

@@ -131,7 +131,7 @@ static bool is_sliced(struct bid_store *store, const struct bid_artifact *artifa
 	return sliced;
 }
 
-int bid_section_find(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r, sliced = -ENOENT;

@@ -7,7 +7,7 @@
 #include "base/local_error.h"
 #include "disk/check_cache.h"
 #include "disk/derived.h"
-#include "disk/find.h"
+#include "disk/lookup.h"
 #include "disk/store.h"
 
 enum { TRIES = 4 }; /* compressed files, of which all but the last are wrong */
@@ -68,7 +68,7 @@ int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifa
 	int r = -ENOENT;
 
 	for (int tries = 0; tries < TRIES; tries++) {
-		r = bid_find_as_stored(store, artifact, &file);
+		r = bid_lookup_file(store, artifact, &file);
 		if (r == 0 && file.packed && !derive) {
 			bid_file_release(&file);
 			return -EAGAIN;

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/world_readable.h"
 #include "disk/derived.h"
-#include "disk/find.h"
+#include "disk/lookup.h"
 #include "disk/store.h"
 
 /* The two files to put together. */
@@ -41,7 +41,7 @@ static int find_whole(struct bid_store *store, const struct bid_artifact *artifa
 	int r;
 
 	/* a derived file belongs to a file of the store */
-	if (bid_find_has_image(store, &artifact->id) == 0)
+	if (bid_lookup_has_image(store, &artifact->id) == 0)
 		return -ENOENT;
 	/* a kept file does not show who signed its parts */
 	if (!bid_store_requires_signed(store) && bid_open_kept(store, artifact, ret_file) == 0)

@@ -32,8 +32,8 @@
 #include "disk/beneath.h"
 #include "disk/derive/derive.h"
 #include "disk/evict.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
@@ -374,7 +374,7 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 	int r;
 
 	/* perf also links files that grant privileges; files of a lower store stay as they are */
-	if ((!gives && !opens_to_all(ingest, file, mode)) || bid_find_stat(store, &artifact, &st) < 0 ||
+	if ((!gives && !opens_to_all(ingest, file, mode)) || bid_lookup_stat(store, &artifact, &st) < 0 ||
 	    !bid_same_inode(&st, &file->st))
 		return;
 	if (gives && !linked)
@@ -503,7 +503,7 @@ static bool is_taken(struct bid_store *store, const struct bid_ingest *ingest)
 	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	char path[BID_LAYOUT_FILE_MAX];
 
-	return bid_find_is_anothers(store, bid_layout_file(ingest->where, artifact.kind, path), &artifact);
+	return bid_is_anothers_file(store, bid_layout_file(ingest->where, artifact.kind, path), &artifact);
 }
 
 /* Does the store have an unstripped debug file of @id? */

@@ -15,8 +15,8 @@
 #include "base/stat_data.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
@@ -131,7 +131,7 @@ static bool is_right(struct bid_store *store, const char *objdir, const struct b
 	char path[BID_LAYOUT_FILE_MAX];
 	struct bid_id carried;
 
-	if (bid_find_open(store, bid_layout_file(objdir, kind, path), &artifact, &file) < 0)
+	if (bid_open_checked(store, bid_layout_file(objdir, kind, path), &artifact, &file) < 0)
 		return false;
 	return !file.packed || (bid_elf_build_id_any(file.fd, &carried) == 0 && bid_id_answers(&carried, disk_id));
 }
@@ -215,7 +215,7 @@ static int replace_file(struct replacing *replacing, const char *path)
 	if (r < 0)
 		return r == -ENOENT || r == -ENOTDIR ? 0 : r;
 	if (!S_ISREG(st.st_mode) || (replacing->only && !bid_same_inode(&st, replacing->only)) ||
-	    bid_find_is_anothers(replacing->store, path, replacing->artifact))
+	    bid_is_anothers_file(replacing->store, path, replacing->artifact))
 		return 0;
 	r = link_over(replacing->store, replacing->fd, parent, name);
 	if (r == 0 && fsync(parent) < 0)

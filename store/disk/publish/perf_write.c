@@ -12,8 +12,8 @@
 #include "base/io.h"
 #include "base/stat_data.h"
 #include "disk/beneath.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/perf_link.h"
 #include "disk/publish/publish.h"
@@ -157,7 +157,7 @@ static int open_found(struct bid_store *store, const struct bid_id *disk_id, int
 			return r;
 		if (fstat(fd, &st) < 0)
 			return -errno;
-		if (best < 0 || bid_find_instead(&st, &before)) {
+		if (best < 0 || bid_probes_precede(&st, &before)) {
 			bid_close(best);
 			best = bid_steal_fd(&fd);
 			before = st;

@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "disk/beneath.h"
 #include "disk/evict.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/perf_link.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
@@ -67,7 +67,7 @@ static bool is_wrong(int fd, const struct bid_artifact *artifact)
 /* Is the file @path stripped debuginfo that answers @artifact? */
 static bool is_stripped(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	return artifact->kind == BID_KIND_DEBUGINFO && bid_find_open(store, path, artifact, ret_file) == 0 && ret_file->stripped;
+	return artifact->kind == BID_KIND_DEBUGINFO && bid_open_checked(store, path, artifact, ret_file) == 0 && ret_file->stripped;
 }
 
 bool bid_publish_make_way(struct bid_store *store, const char *place, const struct bid_artifact *artifact)

@@ -29,9 +29,9 @@
 #include "disk/digest.h"
 #include "disk/evict.h"
 #include "disk/fact.h"
-#include "disk/find.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
+#include "disk/lookup.h"
 #include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"
@@ -479,7 +479,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *arti
 		snprintf(txn->reason, sizeof(txn->reason), "the store has other bytes of this build without a signature");
 		return -EBADMSG;
 	}
-	recorded = origin && bid_find_stat(txn->store, artifact, &st) < 0 && write_record(txn, artifact, origin, digest) == 0;
+	recorded = origin && bid_lookup_stat(txn->store, artifact, &st) < 0 && write_record(txn, artifact, origin, digest) == 0;
 	r = publish_object(txn, &artifact->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
 	if (recorded && !*ret_ours)

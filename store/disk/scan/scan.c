@@ -30,8 +30,8 @@
 #include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/dirwalk.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"
@@ -314,7 +314,7 @@ static bool is_stored(struct scan *scan, const struct bid_dirwalk_file *file, co
 	/* it may have been evicted and fetched again since the scan that added it, perhaps with other bytes */
 	if (bid_store_is_download(scan->store, &artifact))
 		return false;
-	if (bid_find_stat(scan->store, &artifact, ret_stat) < 0)
+	if (bid_lookup_stat(scan->store, &artifact, ret_stat) < 0)
 		*ret_stat = (struct stat){ 0 };
 	return true;
 }
@@ -378,7 +378,7 @@ static bool is_placed(struct scan *scan, const struct bid_dirwalk_file *file, in
 	/* or all users may read the file by now */
 	if (ret_stored->st_size != st->st_size ||
 	    (bid_mode_is_world_readable(st->st_mode) && !bid_mode_is_world_readable(ret_stored->st_mode)) ||
-	    bid_find_as_stored(scan->store, &artifact, &found) < 0)
+	    bid_lookup_file(scan->store, &artifact, &found) < 0)
 		return false;
 	same = bid_same_inode(&found.st, ret_stored) && !found.packed;
 	bid_file_release(&found);
@@ -394,7 +394,7 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 	int r = bid_ingest_examine(scan->store, ingest);
 
 	if (r == 0)
-		ingest->is_new = bid_find_has_image(scan->store, &ingest->info.id) == 0;
+		ingest->is_new = bid_lookup_has_image(scan->store, &ingest->info.id) == 0;
 	if (r == 0)
 		r = bid_ingest_vdso(scan->store, ingest);
 	if (r == 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* The read side: from an artifact to its file with a checked build-id, in the store and in the lower ones. */
+/* Lookup, without a change of the store: from an artifact to its file with a checked build-id, in the store and in the lower ones. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 #include "disk/beneath.h"
 #include "disk/check_cache.h"
 #include "disk/derived.h"
-#include "disk/find.h"
 #include "disk/layout.h"
+#include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
@@ -98,7 +98,7 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 			    r == -EFBIG ? "has more than 512 MiB in it" : "is damaged, or this libarchive lacks its codec");
 }
 
-int bid_find_open(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_open_checked(struct bid_store *store, const char *path, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file file = { .fd = -1, .kind = artifact->kind };
 	bool wrong = false;
@@ -123,7 +123,7 @@ int bid_find_open(struct bid_store *store, const char *path, const struct bid_ar
 	return 0;
 }
 
-bool bid_find_is_anothers(struct bid_store *store, const char *path, const struct bid_artifact *artifact)
+bool bid_is_anothers_file(struct bid_store *store, const char *path, const struct bid_artifact *artifact)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id), carried;
 	bid_auto_fd int fd = -1;
@@ -183,13 +183,13 @@ static int find_in_objdir(struct bid_store *store, const char *objdir, const str
 	/* only ELF files carry an id; for others the name must match */
 	if (!bid_kind_is_elf(artifact->kind) && !bid_layout_is_named_after(objdir, disk_id))
 		return -ENOENT;
-	r = bid_find_open(store, bid_layout_file(objdir, artifact->kind, path), artifact, ret_file);
+	r = bid_open_checked(store, bid_layout_file(objdir, artifact->kind, path), artifact, ret_file);
 	if (r == -ENOENT && artifact->kind == bid_layout_file_kind(objdir) && !bid_is_unnamed(objdir))
-		r = bid_find_open(store, objdir, artifact, ret_file);
+		r = bid_open_checked(store, objdir, artifact, ret_file);
 	return r;
 }
 
-bool bid_find_instead(const struct stat *st, const struct stat *before)
+bool bid_probes_precede(const struct stat *st, const struct stat *before)
 {
 	if (before->st_size > 0 || st->st_size > 0)
 		return before->st_size == 0;
@@ -210,7 +210,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
-		if (r == 0 && (best.fd < 0 || bid_find_instead(&file.st, &best.st))) {
+		if (r == 0 && (best.fd < 0 || bid_probes_precede(&file.st, &best.st))) {
 			bid_file_release(&best);
 			best = file;
 		} else if (r == 0) {
@@ -226,7 +226,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 		return 0;
 	}
 	while (store->upper && bid_foreign_next(&foreign, disk_id, artifact->kind)) {
-		int r = bid_foreign_is_there(store, &foreign) ? bid_find_open(store, foreign.path, artifact, &file) : -ENOENT;
+		int r = bid_foreign_is_there(store, &foreign) ? bid_open_checked(store, foreign.path, artifact, &file) : -ENOENT;
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
@@ -286,7 +286,7 @@ static int find_here(struct bid_store *store, const struct bid_artifact *artifac
 	return result;
 }
 
-int bid_find_as_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_lookup_file(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_file poor = BID_FILE_NONE;
 	int result = -ENOENT;
@@ -305,7 +305,7 @@ int bid_find_as_stored(struct bid_store *store, const struct bid_artifact *artif
 	return result;
 }
 
-int bid_find_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	int result = -ENOENT;
@@ -360,12 +360,12 @@ int bid_store_has(struct bid_store *store, const struct bid_id *id)
 	return r != 0 ? r : bid_source_sections_any(store, id);
 }
 
-int bid_find_has_image(struct bid_store *store, const struct bid_id *id)
+int bid_lookup_has_image(struct bid_store *store, const struct bid_id *id)
 {
 	return has_kind(store, id, BID_KIND_ELF);
 }
 
-int bid_find_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat)
+int bid_lookup_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
