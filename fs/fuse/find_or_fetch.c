@@ -30,7 +30,7 @@ static void on_fetched(void *user, const struct bid_result *result)
 
 	/* in no_open mode no RELEASE frees what is in memory */
 	if (error == -ENOMEM && bid_open_files_drop_memory(fs->open_files))
-		error = bid_store_find(fs->store, &reply->pending.artifact, &again);
+		error = bid_store_find(fs->store, &reply->pending.artifact, BID_MAY_DERIVE, &again);
 	end_reply(reply, error, result->error == 0 ? result->file : &again);
 }
 
@@ -65,7 +65,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 
 	/* a READ of no_open mode has a size; its LOOKUP took a token */
 	if (pending->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
-		r = bid_store_find_stored(fs->store, &local.artifact, &stripped);
+		r = bid_store_find(fs->store, &local.artifact, BID_NEVER_DERIVE, &stripped);
 		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}

@@ -36,7 +36,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	int r = fd ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)
-		r = bid_store_find_stored(fs->store, &pending.artifact, &file);
+		r = bid_store_find(fs->store, &pending.artifact, BID_NEVER_DERIVE, &file);
 	if (r == -EAGAIN)
 		bid_find_or_fetch(req, &pending, finish_getattr);
 	else
@@ -124,7 +124,7 @@ static int set_artifact(struct bid_fs *fs, const struct bid_inode *inode, const 
 
 	if (inode->node.type != BID_NODE_FILE || to_set & FUSE_SET_ATTR_SIZE)
 		return -EPERM;
-	r = bid_store_find(fs->store, &artifact, &file);
+	r = bid_store_find(fs->store, &artifact, BID_MAY_DERIVE, &file);
 	if (r < 0)
 		return r;
 	wanted.st_mode = (file.st.st_mode & ~modes) | (attr->st_mode & modes);

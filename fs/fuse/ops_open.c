@@ -216,7 +216,7 @@ static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode
 	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
 
 	/* those of a lower store or in memory: the writer gets a copy */
-	if (r == -ENOENT && bid_store_find_stored(fs->store, artifact, &found) == 0)
+	if (r == -ENOENT && bid_store_find(fs->store, artifact, BID_NEVER_DERIVE, &found) == 0)
 		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)

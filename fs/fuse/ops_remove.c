@@ -27,7 +27,7 @@ static int unlink_artifact(struct bid_fs *fs, const struct bid_node *node, const
 	int r = bid_store_unlink(fs->store, &artifact, path);
 
 	if (r == -ENOENT && node->kind == BID_KIND_PROBES)
-		r = bid_store_find(fs->store, &artifact, &file);
+		r = bid_store_find(fs->store, &artifact, BID_MAY_DERIVE, &file);
 	bid_file_release(&file);
 	if (r == 0 && node->kind == BID_KIND_PROBES)
 		r = bid_whiteouts_add(&fs->probe_whiteouts, &node->id);

@@ -225,12 +225,12 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 /* Find the published file by id. The store keeps a separate debug file as debuginfo, whatever its name. */
 static int find_published(struct bid_fs *fs, struct bid_artifact artifact, struct bid_file *ret_file)
 {
-	int r = bid_store_find(fs->store, &artifact, ret_file);
+	int r = bid_store_find(fs->store, &artifact, BID_MAY_DERIVE, ret_file);
 
 	if (r != -ENOENT || artifact.kind != BID_KIND_ELF)
 		return r;
 	artifact.kind = BID_KIND_DEBUGINFO;
-	return bid_store_find(fs->store, &artifact, ret_file);
+	return bid_store_find(fs->store, &artifact, BID_MAY_DERIVE, ret_file);
 }
 
 /*

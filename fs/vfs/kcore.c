@@ -80,7 +80,8 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 static int find_table(const struct bid_tree *tree, const struct bid_id *id)
 {
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find_stored(tree->store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
+	int r = bid_store_find(tree->store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_KALLSYMS }, BID_NEVER_DERIVE,
+			       &file);
 
 	bid_file_release(&file);
 	return r == 0 || r == -EAGAIN ? 0 : -ENOENT;

@@ -28,7 +28,7 @@ static int emit_artifact(const struct tree_listing *listing, const char *name, c
 {
 	struct bid_node node = { .type = BID_NODE_FILE, .id = *id };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find_stored(listing->tree->store, &(struct bid_artifact){ .id = *id, .kind = kind }, &file);
+	int r = bid_store_find(listing->tree->store, &(struct bid_artifact){ .id = *id, .kind = kind }, BID_NEVER_DERIVE, &file);
 
 	if (r < 0 && !is_compressed(r, kind))
 		return 0;

@@ -73,21 +73,28 @@ struct bid_file {
 /* Close @file and set it to BID_FILE_NONE. */
 void bid_file_release(struct bid_file *file);
 
+/* May a lookup make an artifact from other files of the build? */
+enum bid_derive {
+	BID_NEVER_DERIVE, /* no: -EAGAIN in its place. For threads that answer readers of other files */
+	BID_MAY_DERIVE, /* yes, which may take seconds */
+};
+
 /*
  * Open the artifact that @artifact names. The store serves an ELF file only if the id in the file answers the requested one; the
- * result is cached until the inode, size or times of the file change. A compressed kernel module comes unpacked. A
- * section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them; an unstripped file is put
- * together of both, which may take seconds. In a store that cannot be written, such a file is in memory. Returns 0, or
+ * result is cached until the inode, size or times of the file change. With BID_MAY_DERIVE, a compressed kernel module is unpacked;
+ * a section is cut out of the debuginfo or the ELF file if it is in one of them, and kept beside them; an unstripped file is put
+ * together of both. In a store that cannot be written, such a file is in memory. Returns 0, or
  *   -ENOENT	the store has no such artifact
  *   -EBADMSG	it has a file under that name, but with another id or none; it is logged, not served, and stays where it is; or it
  *		has both parts of an unstripped file, which do not belong together
  *   -EFBIG	it has one that unpacks to more than 512 MiB; likewise
  *   -EOPNOTSUPP	it has one that cannot be unpacked; likewise; or both parts, which are relocatable or lack section headers
  *   -ENODATA	a section that this build does not have: both its files are here, and say so
+ *   -EAGAIN	only a derivation, which BID_NEVER_DERIVE excludes, can tell
  *   -EACCES	it has one that this process may not read
  *   other	as open(2)
  */
-int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
+int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file);
 
 /* The kinds of artifacts that lie under @id, unchecked, as a mask of 1 << enum bid_kind. Zero if none; or a negative errno. */
 int bid_store_kinds(struct bid_store *store, const struct bid_id *id);

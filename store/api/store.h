@@ -47,14 +47,8 @@ int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs);
 /* Reading */
 
 /*
- * As bid_store_find(), but derive nothing: -EAGAIN if bid_store_find() may derive the artifact, which may take seconds. For threads
- * that answer readers of other files.
- */
-int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
-
-/*
- * As bid_store_find_stored(), but look into the directory @dir alone, relative to the store or a lower one: "usr/bin/ls/ID". perf's
- * link need not lead there.
+ * As bid_store_find() with BID_NEVER_DERIVE, but look into the directory @dir alone, relative to the store or a lower one:
+ * "usr/bin/ls/ID". perf's link need not lead there.
  */
 int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
 

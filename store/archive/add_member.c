@@ -92,7 +92,7 @@ static int recognise(struct bid_unarchive *unpack, const struct bid_member_name 
 	bool has_path = name->path[0] == '/' && (name->kind == BID_KIND_ELF || name->kind == BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_added added;
-	int r = bid_store_find(unpack->store, &artifact, &file);
+	int r = bid_store_find(unpack->store, &artifact, BID_MAY_DERIVE, &file);
 
 	/* a download may have other bytes than the member */
 	if (r == 0 && bid_store_is_download(unpack->store, &artifact))

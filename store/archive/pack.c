@@ -123,7 +123,7 @@ static int gather(struct bid_store *store, struct bid_archive_build *build, stru
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_artifact artifact = { .id = build->id, .kind = (enum bid_kind)kind };
 		struct bid_file *file = &load->files[kind];
-		int r = bid_store_find(store, &artifact, file);
+		int r = bid_store_find(store, &artifact, BID_MAY_DERIVE, file);
 
 		/* perf stores a debug file only beside an ELF file, and often an empty probe cache */
 		if (r == 0 && (file->kind != artifact.kind || (kind == BID_KIND_PROBES && file->st.st_size == 0)))

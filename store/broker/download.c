@@ -203,7 +203,7 @@ static void answer_waiters(struct bid_download *download, struct bid_waiters *wa
 
 	/* no server delivered: stripped debuginfo of the store is better than none */
 	is_stripped = error < 0 && error != -EINTR && download->artifact.kind == BID_KIND_DEBUGINFO &&
-		      bid_store_find_stored(broker->store, &download->artifact, &stripped) == 0;
+		      bid_store_find(broker->store, &download->artifact, BID_NEVER_DERIVE, &stripped) == 0;
 	while ((waiter = TAILQ_FIRST(waiters))) {
 		bid_cleanup(bid_file_release) struct bid_file own = BID_FILE_NONE;
 		int r = is_stripped && !waiter->dependent ? 0 : error;

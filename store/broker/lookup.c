@@ -50,7 +50,7 @@ int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_art
 
 	if (!bid_artifact_valid(artifact))
 		return -EINVAL;
-	r = derive ? bid_store_find(broker->store, artifact, &file) : bid_store_find_stored(broker->store, artifact, &file);
+	r = bid_store_find(broker->store, artifact, derive ? BID_MAY_DERIVE : BID_NEVER_DERIVE, &file);
 	if (r == 0 && file.stripped && may_improve(broker, artifact)) {
 		bid_file_release(&file);
 		return -EINPROGRESS;

@@ -55,7 +55,8 @@ static void compare_boots(struct bid_store *store, const struct ctl_running_data
 	uint64_t begin;
 	size_t len;
 
-	if (bid_store_find(store, &here->artifact, &file) == 0 && bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
+	if (bid_store_find(store, &here->artifact, BID_MAY_DERIVE, &file) == 0 &&
+	    bid_read_file(file.fd, TABLE_MAX, &text, &len) == 0) {
 		begin = bid_kallsyms_begin(text, len);
 		if (begin && begin != bid_kallsyms_begin(here->data, here->len))
 			bid_warning("the symbol table of this kernel in '%s' is of another boot, and perf relocates it - 'perf "

@@ -37,7 +37,7 @@ static int has_kind(struct recording_add *adding, const struct ctl_build *build,
 {
 	struct bid_artifact artifact = { .id = build->id, .kind = kind };
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(adding->store, &artifact, &file);
+	int r = bid_store_find(adding->store, &artifact, BID_MAY_DERIVE, &file);
 
 	if (r == 0)
 		r = bid_store_sync_file(adding->store, &file);

@@ -84,7 +84,7 @@ int ctl_open_artifact(struct bid_store *store, const struct bid_artifact *artifa
 	/* a lookup in the mount's view of perf's layout would download further artifacts */
 	if (bid_is_mount(bid_store_path(store)))
 		return ctl_covering_mount_open(bid_store_path(store), artifact, ret_file);
-	return bid_store_find(store, artifact, ret_file);
+	return bid_store_find(store, artifact, BID_MAY_DERIVE, ret_file);
 }
 
 int ctl_want_dwz(struct ctl_wanted_list *list, struct bid_store *store)

@@ -297,10 +297,11 @@ static enum ctl_status get_one(struct getting *getting)
 	char hex[BID_ID_HEX_MAX];
 
 	/* ctl_fetch_all() does not report whether the store had it */
-	wanted->trace.stored = bid_is_mount(bid_store_path(getting->store)) ? 0
-			       : wanted->artifact.kind == BID_KIND_UNSTRIPPED
-				       ? bid_store_find_stored(getting->store, &wanted->artifact, &file)
-				       : bid_store_find(getting->store, &wanted->artifact, &file);
+	wanted->trace.stored =
+		bid_is_mount(bid_store_path(getting->store))
+			? 0
+			: bid_store_find(getting->store, &wanted->artifact,
+					 wanted->artifact.kind == BID_KIND_UNSTRIPPED ? BID_NEVER_DERIVE : BID_MAY_DERIVE, &file);
 	bid_file_release(&file);
 	status = fetch_missing(getting);
 	wanted = getting->list.wanted;

@@ -20,7 +20,7 @@ static int is_missing(struct bid_store *store, const struct bid_id *id)
 	for (size_t i = 0; store && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct bid_artifact artifact = { .id = *id, .kind = kinds[i] };
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find(store, &artifact, &file);
+		int r = bid_store_find(store, &artifact, BID_MAY_DERIVE, &file);
 
 		bid_file_release(&file);
 		if (r == 0)

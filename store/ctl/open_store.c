@@ -85,7 +85,7 @@ static bool is_denied(const struct ctl *ctl, const char *path, const struct bid_
 	if (open_empty(&store) < 0)
 		return false;
 	bid_store_allow_links(store, (const char *const *)ctl->links);
-	return bid_store_add_lower(store, path) == 0 && bid_store_find(store, artifact, &file) == -EACCES;
+	return bid_store_add_lower(store, path) == 0 && bid_store_find(store, artifact, BID_MAY_DERIVE, &file) == -EACCES;
 }
 
 void ctl_find_denier(const struct ctl *ctl, const struct bid_artifact *artifact, char ret_path[static PATH_MAX])

@@ -14,7 +14,7 @@ static int find_stored(struct bid_store *store, const struct bid_artifact *artif
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, artifact, &file);
+	return bid_store_find(store, artifact, BID_MAY_DERIVE, &file);
 }
 
 /* Pin or unpin all artifacts of @id; with @dry_run only look for them. Returns 0, -ENOENT if there are none, or another errno. */

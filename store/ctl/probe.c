@@ -208,7 +208,7 @@ static bool is_kernel(struct bid_store *store, const struct ctl_probe_target *ta
 
 	for (size_t i = 0; !target->kernel && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find(store, &(struct bid_artifact){ .id = target->id, .kind = kinds[i] }, &file);
+		int r = bid_store_find(store, &(struct bid_artifact){ .id = target->id, .kind = kinds[i] }, BID_MAY_DERIVE, &file);
 
 		if (r == 0)
 			r = bid_elf_is_kernel(file.fd);

@@ -35,7 +35,7 @@ int ctl_probe_read(struct bid_store *store, const struct bid_id *id, struct ctl_
 	struct probe_text text;
 	int r;
 
-	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, &file);
+	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &file);
 	if (r == 0)
 		r = bid_read_file(file.fd, SIZE_LIMIT, &text.data, &text.len);
 	bid_file_release(&file);
@@ -156,7 +156,7 @@ int ctl_probe_edit(struct bid_store *store, const struct bid_id *id, ctl_probe_e
 	int r;
 
 	/* derives the definitions, if possible */
-	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, &made);
+	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &made);
 	if (r < 0 && r != -ENOENT)
 		return r;
 	if (dry_run)

@@ -121,7 +121,7 @@ static bool is_stored(struct bid_store *store, const struct bid_added *added, in
 	struct bid_artifact artifact = { .id = added->id, .kind = added->kind };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, &artifact, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
+	return bid_store_find(store, &artifact, BID_MAY_DERIVE, &file) == 0 && bid_same_bytes(fd, file.fd) == 1;
 }
 
 /* Add the file under its own build-id, unless the store has other bytes of it. */

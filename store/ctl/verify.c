@@ -71,7 +71,7 @@ static bool is_stored(struct bid_store *store, const struct bid_artifact *artifa
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_store_find(store, artifact, &file) == 0 && file.kind == artifact->kind;
+	return bid_store_find(store, artifact, BID_MAY_DERIVE, &file) == 0 && file.kind == artifact->kind;
 }
 
 /* Download the artifacts again that the repair moved to the quarantine. */

@@ -3,12 +3,11 @@
 #include <errno.h>
 
 #include "disk/derive/derive.h"
-#include "disk/lookup.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
 #include "disk/store.h"
 
-static int find(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file)
 {
 	int r;
 
@@ -27,28 +26,4 @@ static int find(struct bid_store *store, const struct bid_artifact *artifact, bo
 	return r == -ENOENT || (r == -EBADMSG && artifact->kind == BID_KIND_KALLSYMS)
 		       ? bid_derive(store, artifact, derive, ret_file)
 		       : r;
-}
-
-int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
-{
-	return find(store, artifact, true, ret_file);
-}
-
-int bid_store_find_stored(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
-{
-	return find(store, artifact, false, ret_file);
-}
-
-int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
-{
-	struct bid_file file = BID_FILE_NONE;
-	int r = bid_lookup_in(store, dir, artifact, &file);
-
-	if (r == 0 && file.packed) {
-		bid_file_release(&file);
-		return -EAGAIN;
-	}
-	if (r == 0)
-		*ret_file = file;
-	return r;
 }

@@ -145,7 +145,7 @@ static void add_unstripped(struct bid_store *store, const struct bid_id *id, jso
 	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_UNSTRIPPED };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	if (bid_store_find_stored(store, &artifact, &file) == 0 && file.kind == artifact.kind)
+	if (bid_store_find(store, &artifact, BID_NEVER_DERIVE, &file) == 0 && file.kind == artifact.kind)
 		json_object_set_new(artifacts, bid_kind_name(artifact.kind), artifact_json(store, &artifact, &file, changed));
 }
 
@@ -222,7 +222,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
-		int r = bid_store_find_stored(store, &artifact, &file);
+		int r = bid_store_find(store, &artifact, BID_NEVER_DERIVE, &file);
 		json_t *known = NULL;
 
 		/* a compressed module that no reader has opened yet */

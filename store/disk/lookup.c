@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Lookup, without a change of the store: from an artifact to its file with a checked build-id, in the store and in the lower ones. */
+/* Lookup of an artifact, without a change: its file with a checked build-id, in the store or a lower one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -305,16 +305,23 @@ int bid_lookup_file(struct bid_store *store, const struct bid_artifact *artifact
 	return result;
 }
 
-int bid_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
+int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
+	struct bid_file file = BID_FILE_NONE;
 	int result = -ENOENT;
 
 	for (; store; store = store->lower) {
-		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, artifact, ret_file) : -ENOENT;
+		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, artifact, &file) : -ENOENT;
 
-		if (r == 0)
+		if (r == 0 && file.packed) {
+			bid_file_release(&file);
+			return -EAGAIN;
+		}
+		if (r == 0) {
+			*ret_file = file;
 			return 0;
+		}
 		if (result == -ENOENT)
 			result = r;
 	}

@@ -15,11 +15,11 @@
  *   bid_lookup_stat()		looks for a file, without its check
  */
 
-/* As bid_store_find(), without derived artifacts: @ret_file may be packed. @artifact is valid and has no subpath. */
+/*
+ * As bid_store_find() with BID_NEVER_DERIVE, but without derived artifacts: @ret_file may be packed. @artifact is valid and has
+ * no subpath.
+ */
 int bid_lookup_file(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
-
-/* As bid_store_lookup_in(); @ret_file may be packed. */
-int bid_lookup_in(struct bid_store *store, const char *dir, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
 /*
  * Does the probe file with the attributes @st take precedence over @before, which is earlier in the order of search? Yes if it

@@ -127,7 +127,7 @@ static int check_artifact(void *user, const struct bid_artifact *artifact)
 	struct hostile_trial *trial = user;
 	struct bid_file file = BID_FILE_NONE;
 
-	if (bid_store_find(trial->store, artifact, &file) == 0)
+	if (bid_store_find(trial->store, artifact, BID_MAY_DERIVE, &file) == 0)
 		check_file(trial, artifact, &file);
 	bid_file_release(&file);
 	return 0;
@@ -152,7 +152,7 @@ static int check_id(void *user, const struct bid_id *id)
 		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;
 
-		if (bid_store_find(trial->store, &artifact, &file) == 0) {
+		if (bid_store_find(trial->store, &artifact, BID_MAY_DERIVE, &file) == 0) {
 			check_file(trial, &artifact, &file);
 			trial->served += artifact.kind == BID_KIND_ELF;
 		}

@@ -22,7 +22,7 @@ static enum state state_of(const struct power_trial *trial, struct bid_store *st
 	bid_auto_free char *data = object_make(trial, number, &artifact.id, &len), *stored = NULL;
 	enum state state = TORN;
 
-	if (bid_store_find(store, &artifact, &file) < 0)
+	if (bid_store_find(store, &artifact, BID_MAY_DERIVE, &file) < 0)
 		return ABSENT;
 	if (bid_read_file(file.fd, len + 1, &stored, &stored_len) == 0 && stored_len == len && memcmp(stored, data, len) == 0)
 		state = WHOLE;

@@ -109,7 +109,7 @@ int find(const struct store_fixture *fixture, const char *hex, enum bid_kind kin
 {
 	struct bid_artifact artifact = request_for(hex, kind);
 	struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(fixture->store, &artifact, &file);
+	int r = bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file);
 
 	bid_file_release(&file);
 	return r;

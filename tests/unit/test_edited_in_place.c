@@ -95,7 +95,7 @@ static bool is_right(const struct store_fixture *fixture, const char *hex, const
 	struct bid_artifact artifact = request_for(hex, BID_KIND_ELF);
 	struct bid_file file = BID_FILE_NONE;
 	struct file_content content;
-	int r = bid_store_find(fixture->store, &artifact, &file);
+	int r = bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file);
 
 	if (r < 0) {
 		assert_true(r == -EBADMSG || r == -ENOENT);

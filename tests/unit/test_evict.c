@@ -284,7 +284,7 @@ static void test_open_file_is_not_evicted(void **state)
 
 	fetch(fixture, ID_A, BID_KIND_ELF, "a");
 	fetch(fixture, ID_B, BID_KIND_ELF, "b");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	run(fixture, "touch -d '1 day ago' store/.bidfs/record/aa/*");
 	/* the longest unused; of the two candidates the other one is evicted */
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
@@ -342,14 +342,14 @@ static void test_cached_descriptor_does_not_stop_eviction(void **state)
 	for (int i = 0; i < 2; i++) {
 		kept.may_be_read = i == 1;
 		fetch(fixture, ID_A, BID_KIND_ELF, "a");
-		assert_int_equal(bid_store_find(fixture->store, &artifact, &kept.file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &kept.file), 0);
 		/* a reader has the file open, beside the cache */
-		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 		assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 		assert_int_equal(stats.in_use, 1);
 		bid_file_release(&file);
 		if (kept.file.fd < 0)
-			assert_int_equal(bid_store_find(fixture->store, &artifact, &kept.file), 0);
+			assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &kept.file), 0);
 		assert_int_equal(evict_all(fixture, false), 1);
 		assert_int_equal(kept.file.fd >= 0, kept.may_be_read);
 		bid_file_release(&kept.file);
@@ -441,7 +441,7 @@ static void test_file_added_during_eviction_stays(void **state)
 	struct bid_evict_stats stats;
 
 	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &between.file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &between.file), 0);
 	bid_store_on_release_fd(fixture->store, add_between, &between);
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
 	bid_store_on_release_fd(fixture->store, NULL, NULL);
@@ -473,7 +473,7 @@ static void test_derived_file_is_evicted_and_derived_again(void **state)
 		struct bid_file file = BID_FILE_NONE;
 
 		assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
-		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 		bid_file_release(&file);
 		assert_int_equal(evict_all(fixture, true), 2);
 		assert_int_equal(evict_all(fixture, false), 2);
@@ -567,7 +567,7 @@ static void test_sparse_pair_evicts_no_more_than_it_needs(void **state)
 	assert_int_equal(try_fetch(fixture, ID_B, BID_KIND_ELF, "b", 66 << 20), 0);
 	assert_int_equal(try_fetch(fixture, ID_LONG, BID_KIND_ELF, "long", 66 << 20), 0);
 	run(fixture, "! dd if=/dev/zero of=store/filler bs=4k 2>/dev/null");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_true(file.st.st_nlink > 0);
 	bid_file_release(&file);
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);

@@ -30,7 +30,7 @@ static void test_file_added_by_perf_is_found(void **state)
 
 	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "elf");
 	perf_adds(fixture, "a.debug", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_true(file.st.st_size > 0);
 	bid_file_release(&file);
@@ -50,7 +50,7 @@ static void test_unstripped_file_is_its_own_debuginfo(void **state)
 	struct bid_file file = BID_FILE_NONE;
 
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	bid_file_release(&file);
 
@@ -65,19 +65,19 @@ static void test_stripped_debug_file_comes_last(void **state)
 	struct bid_file file = BID_FILE_NONE;
 
 	perf_adds(fixture, "a.stripped", "usr/bin/a", ID_A, "debug");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_true(file.stripped);
 	bid_file_release(&file);
 
 	run(fixture, "cp a store/usr/bin/a/" ID_A "/elf");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_ELF);
 	assert_false(file.stripped);
 	bid_file_release(&file);
 
 	run(fixture, "mkdir -p 'store/[debuginfod]/" ID_A "' && cp a.debug 'store/[debuginfod]/" ID_A "/debug'");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	assert_int_equal(file.kind, BID_KIND_DEBUGINFO);
 	assert_false(file.stripped);
 	bid_file_release(&file);
@@ -215,7 +215,7 @@ static void test_compressed_module_is_unpacked(void **state)
 		snprintf(path, sizeof(path), "%s/a", fixture->directory);
 		assert_int_equal(stat(path, &st), 0);
 		for (int times = 0; times < 2; times++) {
-			assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+			assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 			assert_int_equal(file.st.st_size, st.st_size);
 			bid_file_release(&file);
 		}
@@ -236,16 +236,16 @@ static void test_lookup_alone_derives_nothing(void **state)
 	assert_int_equal(bid_lookup_file(fixture->store, &artifact, &file), 0);
 	assert_true(file.packed);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
-	assert_int_equal(bid_store_find_stored(fixture->store, &debuginfo, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &debuginfo, BID_NEVER_DERIVE, &file), -EAGAIN);
 	assert_false(has_path(fixture, ".bidfs/unpacked"));
 
 	/* a compressed file may be unstripped, and comes before stripped debuginfo */
 	run(fixture, "cp a.stripped store/lib/modules/6/a.ko.xz/" ID_A "/debug");
-	assert_int_equal(bid_store_find(fixture->store, &debuginfo, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &debuginfo, BID_MAY_DERIVE, &file), 0);
 	assert_true(file.kind == BID_KIND_ELF && !file.packed && !file.stripped);
 	bid_file_release(&file);
-	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &file), 0);
 	assert_false(file.packed);
 	bid_file_release(&file);
 }
@@ -263,12 +263,12 @@ static void test_files_of_different_builds_are_put_together_once(void **state)
 	perf_adds(fixture, "other.debug", "usr/bin/a", ID_A, "debug");
 	/* longer than a tick of the clock, so that the result is cached */
 	usleep(50 * 1000);
-	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), -EBADMSG);
-	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EOPNOTSUPP);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), -EBADMSG);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &file), -EOPNOTSUPP);
 	run(fixture, "cp a.debug store/usr/bin/a/" ID_A "/debug");
-	assert_int_equal(bid_store_find_stored(fixture->store, &artifact, &file), -EAGAIN);
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &file), -EAGAIN);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	bid_file_release(&file);
 }
 

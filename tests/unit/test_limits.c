@@ -88,7 +88,7 @@ static int open_section(struct bid_store *store, const char *id, const char *nam
 
 	assert_int_equal(bid_subpath_section(name, &subpath), 0);
 	artifact.subpath = subpath;
-	r = bid_store_find(store, &artifact, ret_file);
+	r = bid_store_find(store, &artifact, BID_MAY_DERIVE, ret_file);
 	bid_subpath_unref(subpath);
 	return r;
 }

@@ -23,7 +23,7 @@ static void keep(struct bid_open_files *fds, const struct store_fixture *fixture
 	struct bid_fd *fd;
 
 	perf_adds(fixture, builds[number].file, builds[number].file, builds[number].id, "elf");
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	if (ret_st)
 		*ret_st = file.st;
 	assert_int_equal(bid_open_files_keep(fds, number, &file, &fd), 0);
@@ -147,7 +147,7 @@ static int open_build(struct bid_open_files *fds, const struct store_fixture *fi
 	struct bid_fd *fd;
 	int id = 0, r;
 
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	r = bid_open_files_keep(fds, number, &file, &fd);
 	if (r < 0)
 		return r;

@@ -438,7 +438,7 @@ static mode_t mode_in_store(const struct store_fixture *fixture, const char *hex
 	struct bid_file file = BID_FILE_NONE;
 	mode_t mode;
 
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	mode = file.st.st_mode & 07777;
 	bid_file_release(&file);
 	return mode;

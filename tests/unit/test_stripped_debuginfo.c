@@ -17,7 +17,7 @@ static void is_served(const struct store_fixture *fixture, const char *name)
 	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
 	struct bid_file file = BID_FILE_NONE;
 
-	assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 	run(fixture, "cmp %s /proc/%d/fd/%d && ! ls store/.bidfs/quarantine/* 2>/dev/null", name, getpid(), file.fd);
 	bid_file_release(&file);
 }

@@ -528,7 +528,7 @@ static void test_section_is_compared_with_its_file(void **state)
 	assert_int_equal(bid_subpath_section(".text", &subpath), 0);
 	artifact.subpath = subpath;
 	for (int round = 0; round < 2; round++) {
-		assert_int_equal(bid_store_find(fixture->store, &artifact, &file), 0);
+		assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &file), 0);
 		bid_file_release(&file);
 		verify(fixture, DEEP, "");
 		run(fixture, "chmod 644 store/" SECTION_A " && printf %s | dd of=store/" SECTION_A " conv=notrunc status=none",

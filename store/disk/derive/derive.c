@@ -41,15 +41,15 @@ void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_k
 		bid_check_cache_set_underivable(store->check_cache, st, kind);
 }
 
-/* Shall @kind be derived from the file with the attributes @st? Returns 0, -ENODATA, or -EAGAIN without @derive. */
-static int check_source(struct bid_store *store, const struct stat *st, enum bid_kind kind, bool derive)
+/* Shall @kind be derived from the file with the attributes @st? Returns 0, -ENODATA, or -EAGAIN with BID_NEVER_DERIVE. */
+static int check_source(struct bid_store *store, const struct stat *st, enum bid_kind kind, enum bid_derive derive)
 {
 	if (bid_is_underivable(store, st, kind))
 		return -ENODATA;
 	return derive ? 0 : -EAGAIN;
 }
 
-static int read_symbols(struct bid_store *store, const struct bid_id *id, bool derive, FILE *out, struct stat *ret_st)
+static int read_symbols(struct bid_store *store, const struct bid_id *id, enum bid_derive derive, FILE *out, struct stat *ret_st)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	int r = -ENODATA;
@@ -102,7 +102,7 @@ static int own_path(int fd, char ret_path[static PATH_MAX + 1])
  * Read probe definitions for a file. Without a known original path they name the file in the store. The caller does not keep those,
  * because they change with the path.
  */
-static int read_probes(struct bid_store *store, const struct bid_id *id, bool derive, FILE *out, struct stat *ret_st,
+static int read_probes(struct bid_store *store, const struct bid_id *id, enum bid_derive derive, FILE *out, struct stat *ret_st,
 		       bool *ret_keep)
 {
 	struct bid_file file = BID_FILE_NONE;
@@ -152,10 +152,10 @@ static int keep_probes(struct bid_store *store, const struct bid_artifact *artif
 	struct bid_added added;
 	int r = bid_store_add_data(store, artifact, 0444, text->data, text->len, &added);
 
-	return r < 0 ? r : bid_find_unpacked(store, artifact, true, ret_file);
+	return r < 0 ? r : bid_find_unpacked(store, artifact, BID_MAY_DERIVE, ret_file);
 }
 
-int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct derived_text text = { 0 };
 	/* no record has the signer of the file that a table was derived from: derive it again */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Derived artifacts, from other artifacts of the same id. derived.h has their files. A derivation may take seconds: without
- * @derive, -EAGAIN stands for it.
+ * Derived artifacts, from other artifacts of the same id. derived.h has their files. A derivation may take seconds:
+ * BID_NEVER_DERIVE has -EAGAIN in its place.
  *
  *   bid_store_find()		by the kind of the artifact (find_or_derive.c):
  *     bid_find_section()	a section
@@ -20,7 +20,7 @@
  * with a table in its own place, perf would not save the table of the running kernel, with its addresses and modules. Derives into
  * memory if @store is not writable. Errors as bid_store_find(); -ENOENT without a file to derive from.
  */
-int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
+int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file);
 
 /* Open the kept file of a derived artifact. Errors as bid_store_find(). */
 int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
@@ -30,16 +30,19 @@ bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);
 
 /* As bid_lookup_file(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */
-int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
+int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		      struct bid_file *ret_file);
 
 /*
  * bid_store_find() of BID_KIND_UNSTRIPPED: the kept file, or a stored file that is not stripped, or the ELF file and its debuginfo
  * put together.
  */
-int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
+int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+			struct bid_file *ret_file);
 
 /* bid_store_find() of a section. */
-int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file);
+int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		     struct bid_file *ret_file);
 
 /*
  * Does the file @fd have the bytes of the section of @artifact in the stored file with the id? Returns 1, 0, or -ENOENT or -ENODATA

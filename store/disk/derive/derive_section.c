@@ -51,8 +51,8 @@ static int cut_into(void *user, int fd, uint64_t max)
  * Locate the section in a file of the store. Returns -ENOENT if no file has it. Returns -ENODATA if the store has all files that
  * could have it, with unstripped debuginfo. The caller releases @ret_whole.
  */
-static int locate_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_whole,
-			  struct bid_elf_section *ret_section)
+static int locate_section(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+			  struct bid_file *ret_whole, struct bid_elf_section *ret_section)
 {
 	struct bid_artifact containing = { .id = artifact->id };
 	bool complete = true;
@@ -82,7 +82,8 @@ static int locate_section(struct bid_store *store, const struct bid_artifact *ar
 	return complete ? -ENODATA : -ENOENT;
 }
 
-static int derive_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+static int derive_section(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+			  struct bid_file *ret_file)
 {
 	struct cut cut = { .whole = BID_FILE_NONE };
 	int r = locate_section(store, artifact, derive, &cut.whole, &cut.section);
@@ -108,7 +109,7 @@ int bid_store_section_stat(struct bid_store *store, const struct bid_artifact *a
 
 	if (!bid_artifact_valid(artifact) || artifact->kind != BID_KIND_SECTION)
 		return -EINVAL;
-	r = locate_section(store, artifact, false, &whole, &section);
+	r = locate_section(store, artifact, BID_NEVER_DERIVE, &whole, &section);
 	if (r < 0)
 		return r;
 	*ret_stat = whole.st;
@@ -131,7 +132,8 @@ static bool is_sliced(struct bid_store *store, const struct bid_artifact *artifa
 	return sliced;
 }
 
-int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_find_section(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		     struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file kept = BID_FILE_NONE;
 	int r, sliced = -ENOENT;
@@ -156,7 +158,7 @@ int bid_section_compare(struct bid_store *store, const struct bid_artifact *arti
 	struct bid_elf_section section;
 	char one[16 * 1024], other[16 * 1024];
 	struct stat st;
-	int r = locate_section(store, artifact, true, &whole, &section);
+	int r = locate_section(store, artifact, BID_MAY_DERIVE, &whole, &section);
 
 	if (r == 0 && fstat(fd, &st) < 0)
 		r = -errno;
@@ -221,7 +223,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 	for (size_t i = 0; r == 0 && (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
-		if (bid_find_unpacked(store, &containing, false, &whole) == 0)
+		if (bid_find_unpacked(store, &containing, BID_NEVER_DERIVE, &whole) == 0)
 			r = bid_elf_each_section(whole.fd, add_name, &names);
 		if (whole.kind == BID_KIND_ELF)
 			break;

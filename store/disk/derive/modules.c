@@ -22,7 +22,7 @@ bool bid_store_is_module(struct bid_store *store, const struct bid_id *id)
 	struct bid_file file = BID_FILE_NONE;
 	unsigned char head[EI_NIDENT + 2]; /* e_ident and e_type, for both classes */
 	bool is = false;
-	int r = bid_store_find_stored(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, &file);
+	int r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, BID_NEVER_DERIVE, &file);
 
 	/* compressed, and not opened yet */
 	if (r < 0)
@@ -148,7 +148,7 @@ static int make_text(int fd, char **ret_text)
 int bid_store_modules(struct bid_store *store, const struct bid_id *id, char **ret_text, struct stat *ret_table)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	int r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_KALLSYMS }, &file);
+	int r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_KALLSYMS }, BID_MAY_DERIVE, &file);
 
 	if (r < 0)
 		return r;

@@ -62,7 +62,8 @@ static int check_dwarf(struct bid_file *file)
 	return -ENOENT;
 }
 
-int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		      struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE;
 	int r = -ENOENT;

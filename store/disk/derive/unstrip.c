@@ -35,7 +35,8 @@ static bool is_whole(const struct bid_file *debug)
 }
 
 /* Find the kept file, or a stored one that is not stripped. */
-static int find_whole(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+static int find_whole(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		      struct bid_file *ret_file)
 {
 	bid_cleanup(bid_file_release) struct bid_file debug = BID_FILE_NONE;
 	int r;
@@ -55,7 +56,7 @@ static int find_whole(struct bid_store *store, const struct bid_artifact *artifa
 }
 
 /* Find both files. -ENOENT if one is absent or refused: a server may have it. */
-static int find_pair(struct bid_store *store, bool derive, struct pair *pair)
+static int find_pair(struct bid_store *store, enum bid_derive derive, struct pair *pair)
 {
 	int r = bid_find_unpacked(store, &(struct bid_artifact){ .id = *pair->id, .kind = BID_KIND_ELF }, derive, &pair->elf);
 
@@ -104,7 +105,8 @@ static void note_refusal(struct bid_store *store, const struct pair *pair, int r
 					     : "do not belong together");
 }
 
-int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, bool derive, struct bid_file *ret_file)
+int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+			struct bid_file *ret_file)
 {
 	bid_cleanup(pair_release) struct pair pair = PAIR_NONE;
 	struct bid_derivation derivation = { .fill = merge_into, .user = &pair };

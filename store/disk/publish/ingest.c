@@ -407,7 +407,7 @@ static int reuse_stored(struct bid_store *store, struct bid_ingest *ingest, enum
 	r = own_objdir(ingest, own);
 	if (r < 0)
 		return r;
-	r = bid_find_unpacked(store, &artifact, true, &file);
+	r = bid_find_unpacked(store, &artifact, BID_MAY_DERIVE, &file);
 	if (r < 0)
 		return r == -ENOENT || bid_is_unusable(r) ? 0 : r;
 	/* an added debug file is not stripped, and replaces a stripped one; a download of other bytes makes way */
@@ -512,7 +512,7 @@ static bool has_debug(struct bid_store *store, const struct bid_id *id)
 	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_DEBUGINFO };
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 
-	return bid_find_unpacked(store, &artifact, true, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
+	return bid_find_unpacked(store, &artifact, BID_MAY_DERIVE, &file) == 0 && file.kind == BID_KIND_DEBUGINFO && !file.stripped;
 }
 
 /*
@@ -526,7 +526,7 @@ static bool becomes_debug(struct bid_store *store, struct bid_ingest *ingest)
 	struct bid_elf_info stored;
 
 	if (ingest->added.kind != BID_KIND_ELF || !(ingest->info.has_dwarf || ingest->info.has_symtab) ||
-	    has_debug(store, &artifact.id) || bid_find_unpacked(store, &artifact, true, &file) < 0)
+	    has_debug(store, &artifact.id) || bid_find_unpacked(store, &artifact, BID_MAY_DERIVE, &file) < 0)
 		return false;
 	if (bid_same_inode(&file.st, &ingest->st) || bid_elf_examine(file.fd, &stored) < 0 || stored.has_dwarf ||
 	    (!ingest->info.has_dwarf && stored.has_symtab))
@@ -728,7 +728,7 @@ int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artif
 	}
 	if (r == 0 && artifact->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
 		r = -EBADMSG;
-	if (r == 0 && bid_find_unpacked(store, artifact, true, &file) == 0) {
+	if (r == 0 && bid_find_unpacked(store, artifact, BID_MAY_DERIVE, &file) == 0) {
 		added.known = true;
 		r = bid_store_sync_file(store, &file);
 	} else if (r == 0) {
@@ -829,7 +829,7 @@ static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool 
 	int r;
 
 	artifact.kind = !info->has_code && (info->has_dwarf || info->has_symtab) ? BID_KIND_DEBUGINFO : BID_KIND_ELF;
-	if (bid_find_unpacked(store, &artifact, true, &stored) < 0 || stored.kind != artifact.kind)
+	if (bid_find_unpacked(store, &artifact, BID_MAY_DERIVE, &stored) < 0 || stored.kind != artifact.kind)
 		return 0;
 	/* a hard link is the file already */
 	r = bid_same_inode(&stored.st, &ingest->st) ? 1 : bid_ingest_fill(store, ingest, false, BID_DURABLE_EACH);

@@ -124,7 +124,8 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
-	if (r == 0 && bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, &file) == 0)
+	if (r == 0 &&
+	    bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &file) == 0)
 		r = bid_copy_file(file.fd, temp.fd);
 	bid_file_release(&file);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)

@@ -368,7 +368,7 @@ static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *
 	/* other errors, for example a missing link of perf's or a directory of root's, matter only if the lookup fails */
 	if (r < 0 && r != -EEXIST)
 		bid_debug("%s: cannot publish in '%s/%s'", strerror(-r), bid_store_path(txn->store), path);
-	r = bid_find_unpacked(txn->store, &txn->artifact, true, ret_file);
+	r = bid_find_unpacked(txn->store, &txn->artifact, BID_MAY_DERIVE, ret_file);
 	if (r == 0 && ret_file->stripped) {
 		bid_file_release(ret_file);
 		r = -EBADMSG;
