@@ -91,6 +91,14 @@ static int64_t ttl_of(const struct entry *entry)
 	}
 }
 
+static struct entry make_entry(enum bid_outcome reason, unsigned step, int64_t now)
+{
+	struct entry entry = { .reason = reason, .step = step };
+
+	entry.until = now + ttl_of(&entry);
+	return entry;
+}
+
 /* Returns the seconds left of @entry. A clock set back must not extend the TTL. */
 static unsigned seconds_left(const struct entry *entry, int64_t now)
 {
@@ -128,9 +136,11 @@ static int write_fact(const struct bid_negative *negative, const struct bid_arti
 	struct entry entry = read_fact(negative, artifact, server);
 	char text[BID_FACT_MAX], more[BID_FACT_MORE_MAX];
 
-	if (entry.step == 0 || (seconds_left(&entry, now) == 0 && entry.step < N_TTLS))
+	/* frequent requests must not lengthen the TTL */
+	if (seconds_left(&entry, now) == 0 && entry.step < N_TTLS)
 		entry.step++;
-	snprintf(text, sizeof(text), "%" PRId64 " %u", now + absent_ttls[entry.step - 1], entry.step);
+	entry = make_entry(BID_OUTCOME_ABSENT, entry.step, now);
+	snprintf(text, sizeof(text), "%" PRId64 " %u", entry.until, entry.step);
 	return bid_fact_write(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more), text);
 }
 
@@ -164,7 +174,6 @@ static void forget_in_memory(struct bid_negative *negative, const struct bid_art
 void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
 		      enum bid_outcome reason)
 {
-	struct entry entry = { .reason = reason, .step = 1 };
 	int64_t now = time(NULL);
 	struct slot *slot;
 
@@ -172,7 +181,6 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *
 		forget_in_memory(negative, artifact, server);
 		return;
 	}
-	entry.until = now + ttl_of(&entry);
 	pthread_mutex_lock(&negative->lock);
 	if (!negative->slots)
 		negative->slots = calloc(BID_NEGATIVE_ENTRIES, sizeof(*negative->slots));
@@ -180,7 +188,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *
 	/* without memory the next request goes to the server again */
 	if (slot) {
 		clear_slot(slot);
-		*slot = (struct slot){ bid_artifact_keep(artifact), server, entry };
+		*slot = (struct slot){ bid_artifact_keep(artifact), server, make_entry(reason, 1, now) };
 	}
 	pthread_mutex_unlock(&negative->lock);
 }
