@@ -13,7 +13,7 @@ enum { SLOTS = 1 << 14 };
 struct check_cache_entry {
 	struct bid_stat_data stat_data; /* ino 0: free */
 	bool examined; /* has_dwarf and the like were looked for */
-	bool reported; /* the log has the refusal */
+	bool logged; /* the log has the refusal */
 	unsigned underivable; /* bits of kinds */
 	struct bid_identity identity;
 };
@@ -77,7 +77,7 @@ static void keep_check(struct bid_check_cache *check_cache, const struct stat *s
 	*slot = (struct check_cache_entry){
 		.stat_data = *stat_data,
 		.examined = examined,
-		.reported = same && slot->reported,
+		.logged = same && slot->logged,
 		.underivable = same ? slot->underivable : 0,
 		.identity = *identity,
 	};
@@ -126,14 +126,14 @@ void bid_check_cache_unpacked(struct bid_check_cache *check_cache, const struct 
 	keep_check(check_cache, st, &stat_data, true, &identity);
 }
 
-bool bid_check_cache_report(struct bid_check_cache *check_cache, const struct stat *st)
+bool bid_check_cache_log_once(struct bid_check_cache *check_cache, const struct stat *st)
 {
 	struct check_cache_entry *slot = slot_of(check_cache, st);
 	bool first;
 
 	pthread_mutex_lock(&check_cache->lock);
-	first = bid_stat_data_matches(&slot->stat_data, st) && !slot->reported;
-	slot->reported |= first;
+	first = bid_stat_data_matches(&slot->stat_data, st) && !slot->logged;
+	slot->logged |= first;
 	pthread_mutex_unlock(&check_cache->lock);
 	return first;
 }

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The id cache: results of the ELF check of files, in memory. A result is the build-id and the contents of a file, valid while
- * device, inode, size and times of the file stay the same. A file that was changed in place is read again.
+ * The check cache, in memory. It has for a file of the store:
+ *
+ *   - its build-id and contents, as the ELF check found them
+ *   - whether the log says that the store does not serve it
+ *   - the kinds of artifacts that cannot be derived from it
+ *
+ * An entry is valid while device, inode, size and times of the file stay the same. A file that was changed in place is read again.
  */
 #ifndef BID_DISK_CHECK_CACHE_H
 #define BID_DISK_CHECK_CACHE_H
@@ -38,7 +43,7 @@ int bid_check_cache_get(struct bid_check_cache *check_cache, int fd, const struc
  * True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line.
  * False for a file that the cache does not have.
  */
-bool bid_check_cache_report(struct bid_check_cache *check_cache, const struct stat *st);
+bool bid_check_cache_log_once(struct bid_check_cache *check_cache, const struct stat *st);
 
 /* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */
 void bid_check_cache_unpacked(struct bid_check_cache *check_cache, const struct stat *st, int fault, const struct bid_id *id);

@@ -87,7 +87,7 @@ static void log_refusal(struct bid_store *store, const char *path, const struct 
 
 	if (r != -EBADMSG && r != -EFBIG && r != -EOPNOTSUPP)
 		return;
-	if (!bid_check_cache_report(store->check_cache, &file->st))
+	if (!bid_check_cache_log_once(store->check_cache, &file->st))
 		return;
 	if (r == -EBADMSG)
 		bid_warning("wrong content: '%s/%s' does not carry the build-id '%s': bidfs does not serve it - see "

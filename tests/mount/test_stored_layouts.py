@@ -39,7 +39,7 @@ def test_damaged_module_is_an_error(mount, store, workdir):
     packed = pathlib.Path(f"{module.path}.xz").read_bytes()
     programs.into_store(store, module.id, "/lib/modules/6.1.0/foo.ko.xz", packed[:len(packed) // 2])
     programs.into_store(store, good.id, "/lib/modules/6.1.0/good.ko.xz", f"{good.path}.xz")
-    time.sleep(0.03)  # the id cache, which reports a damaged file once, keeps no file younger than a clock tick
+    time.sleep(0.03)  # the check cache, which reports a damaged file once, keeps no file younger than a clock tick
     mnt = mount()
     assert tools.errno_of(open, mnt.artifact(module.id), "rb") == errno.ENOENT
     assert mnt.artifact(good.id).exists()

@@ -41,25 +41,25 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	int fd;
 
 	fd = open_file(&check_cache, &st);
-	assert_false(bid_check_cache_report(check_cache, &st));
+	assert_false(bid_check_cache_log_once(check_cache, &st));
 	/* a time that is still to come is never old enough to be trusted */
 	st.st_ctim.tv_sec += 1000000;
 	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
 	assert_int_equal(identity.id.bytes[0], 1);
-	assert_true(bid_check_cache_report(check_cache, &st));
+	assert_true(bid_check_cache_log_once(check_cache, &st));
 	fill(fd, two);
 	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, true, &identity), 0);
 	assert_int_equal(identity.id.bytes[0], 2);
-	assert_false(bid_check_cache_report(check_cache, &st));
+	assert_false(bid_check_cache_log_once(check_cache, &st));
 
 	/* the identity of an old file is remembered */
 	st.st_ctim.tv_sec = 1000;
 	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
-	assert_true(bid_check_cache_report(check_cache, &st));
+	assert_true(bid_check_cache_log_once(check_cache, &st));
 	fill(fd, one);
 	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
 	assert_int_equal(identity.id.bytes[0], 2);
-	assert_false(bid_check_cache_report(check_cache, &st));
+	assert_false(bid_check_cache_log_once(check_cache, &st));
 	bid_check_cache_free(check_cache);
 	close(fd);
 }

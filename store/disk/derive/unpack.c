@@ -78,7 +78,7 @@ int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifa
 			r = unpack_file(store, artifact, &file);
 			if (r == 0 && artifact->kind == BID_KIND_DEBUGINFO && file.kind == BID_KIND_ELF)
 				r = check_dwarf(&file);
-			/* the next lookup passes the file: the id cache has its fault, or the store its content */
+			/* the next lookup passes the file: the check cache has its fault, or the store its content */
 			if (bid_is_unusable(r) || (r == -ENOENT && bid_store_writable(store)))
 				continue;
 		}
