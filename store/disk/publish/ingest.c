@@ -39,6 +39,8 @@
 #include "disk/perf_link.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
+#include "disk/publish/replace.h"
+#include "disk/publish/rights.h"
 #include "disk/record.h"
 #include "disk/store.h"
 

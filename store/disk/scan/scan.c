@@ -34,8 +34,7 @@
 #include "disk/lookup.h"
 #include "disk/perf_link.h"
 #include "disk/publish/ingest.h"
-#include "disk/publish/merge.h"
-#include "disk/record.h"
+#include "disk/publish/rights.h"
 #include "disk/scan/scan_cache.h"
 #include "disk/store.h"
 

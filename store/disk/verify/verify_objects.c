@@ -20,6 +20,7 @@
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
 #include "disk/publish/merge.h"
+#include "disk/publish/rights.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
 #include "disk/store.h"
