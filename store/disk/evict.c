@@ -15,7 +15,6 @@
 #include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
-#include "disk/digest.h"
 #include "disk/event_log.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -23,7 +22,6 @@
 #include "disk/lookup.h"
 #include "disk/objdir.h"
 #include "disk/objdir_walk.h"
-#include "disk/other_paths.h"
 #include "disk/perf_link.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
@@ -281,89 +279,6 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 	return emptied;
 }
 
-/* a download to remove under all its names */
-struct download {
-	struct bid_store *store;
-	const struct bid_artifact *artifact;
-	const json_t *record; /* NULL for a damaged one */
-	bool kept; /* a file of the user's has one of the names */
-};
-
-/* Has the file at @fd the recorded bytes? */
-static bool is_recorded(const json_t *record, int fd)
-{
-	const char *recorded = bid_json_string(record, "digest");
-	char digest[BID_DIGEST_MAX];
-	struct stat st;
-
-	return *recorded && fstat(fd, &st) == 0 && st.st_size == (off_t)bid_json_number(record, "size") &&
-	       bid_digest_file(fd, digest) == 0 && strcmp(digest, recorded) == 0;
-}
-
-/* Remove the artifact in @objdir if it is the download: [debuginfod] has downloads alone, and elsewhere its bytes tell. */
-static void remove_copy(struct download *download, const char *objdir)
-{
-	int root = download->store->root, r;
-	char path[BID_LAYOUT_FILE_MAX];
-	bid_auto_fd int fd = -1;
-
-	r = bid_beneath_open(root, bid_layout_file(objdir, download->artifact->kind, path), O_RDONLY | O_NONBLOCK, &fd);
-	if (r == -ENOENT || r == -ENOTDIR)
-		return;
-	if (!bid_is_unnamed(objdir) && (r < 0 || !is_recorded(download->record, fd)))
-		download->kept = true;
-	else
-		bid_beneath_unlink(root, path);
-}
-
-static int remove_noted_copy(void *user, const char *note, const char *path, bool there)
-{
-	if (there)
-		remove_copy(user, path);
-	return 0;
-}
-
-bool bid_evict_download(struct bid_store *store, const struct bid_artifact *artifact)
-{
-	struct bid_artifact stored = { .id = bid_layout_disk_id(&artifact->id),
-				       .kind = artifact->kind,
-				       .subpath = artifact->subpath };
-	struct download download = { .store = store, .artifact = &stored };
-	struct bid_objdir_iter objdir = { 0 };
-	json_t *record = NULL;
-
-	if (!bid_store_is_download(store, &stored))
-		return true;
-	if (stored.subpath) {
-		bid_source_section_remove(store, &stored);
-		bid_record_drop(store, &stored);
-		return true;
-	}
-	bid_record_read(store, &stored, &record);
-	download.record = record;
-	while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
-		remove_copy(&download, objdir.path);
-	bid_other_paths_each(store, &stored.id, remove_noted_copy, &download);
-	json_decref(record);
-	if (!download.kept)
-		bid_record_drop(store, &stored);
-	bid_derived_forget(store, &stored.id);
-	bid_source_sections_remove(store, &stored.id, BID_KIND_SECTION);
-	return !download.kept;
-}
-
-void bid_evict_before_add(struct bid_store *store, const struct bid_artifact *artifact)
-{
-	bid_auto_fd int lock = -1;
-
-	if (!bid_store_is_download(store, artifact))
-		return;
-	lock = bid_store_lock(store, true);
-	bid_evict_download(store, artifact);
-	/* a file that stays is the user's from now on */
-	bid_record_drop(store, artifact);
-}
-
 /* Note an open file as used. */
 static void note_open(struct eviction *eviction, const struct candidate *candidate)
 {
@@ -484,46 +399,4 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 int bid_store_evict(struct bid_store *store, const struct bid_evict_config *config, struct bid_evict_stats *ret_stats)
 {
 	return bid_evict(store, config, 0, false, ret_stats);
-}
-
-/* An added file that was downloaded before belongs to the user from then on. */
-
-/* Check that the artifact still exists. An eviction may have removed it meanwhile, and then its record. */
-static int look_again(struct bid_store *store, const struct bid_artifact *artifact)
-{
-	struct bid_file file = BID_FILE_NONE;
-	struct stat st;
-	int r;
-
-	if (bid_lookup_stat(store, artifact, &st) == 0)
-		return 0;
-	/* a lower store may have it */
-	r = bid_lookup_file(store, artifact, &file);
-	bid_file_release(&file);
-	return r;
-}
-
-int bid_store_mark_added(struct bid_store *store, const struct bid_artifact *artifact)
-{
-	bid_auto_fd int lock = -1;
-	int r;
-
-	/* the user's already, as most are */
-	if (!bid_store_is_download(store, artifact))
-		return look_again(store, artifact);
-	lock = bid_store_lock(store, true);
-	r = look_again(store, artifact);
-	if (r == 0)
-		r = bid_record_set_how(store, artifact, NULL, BID_ADDED);
-	return r == -ENOENT ? look_again(store, artifact) : r;
-}
-
-int bid_store_pin(struct bid_store *store, const struct bid_artifact *artifact, bool pin)
-{
-	bid_auto_fd int lock = bid_store_lock(store, true);
-	int r = look_again(store, artifact);
-
-	if (r == 0)
-		r = bid_record_set_how(store, artifact, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
-	return r == -ENOENT ? look_again(store, artifact) : r;
 }

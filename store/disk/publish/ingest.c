@@ -31,7 +31,6 @@
 #include "base/world_readable.h"
 #include "disk/beneath.h"
 #include "disk/derive/derive.h"
-#include "disk/evict.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
 #include "disk/objdir.h"
@@ -42,6 +41,7 @@
 #include "disk/publish/replace.h"
 #include "disk/publish/rights.h"
 #include "disk/record.h"
+#include "disk/remove_download.h"
 #include "disk/store.h"
 
 enum {
@@ -578,7 +578,7 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 
 	/* again: the wrong file was removed just now, or the file becomes a debug file */
 	for (int attempts = 0; attempts < PUBLISH_TRIES && r == -EBADMSG; attempts++) {
-		bid_evict_before_add(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
+		bid_remove_download_before_add(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
 		r = choose_objdir(store, ingest);
 		if (r == 0)
 			r = publish_or_replace(store, ingest, durability, file);

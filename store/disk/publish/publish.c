@@ -11,12 +11,12 @@
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/beneath.h"
-#include "disk/evict.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
 #include "disk/perf_link.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
+#include "disk/remove_download.h"
 #include "disk/store.h"
 
 int bid_publish_examine(int fd, const struct bid_artifact *artifact, char *reason, size_t size, struct bid_elf_info *ret_info)
@@ -188,7 +188,7 @@ int bid_publish_or_replace(struct bid_store *store, const struct bid_artifact *a
 {
 	int r;
 
-	bid_evict_before_add(store, artifact);
+	bid_remove_download_before_add(store, artifact);
 	r = bid_publish(store, &artifact->id, artifact->kind, path, durable, file, NULL);
 	if (r == -EEXIST && bid_publish_make_way(store, path, artifact))
 		r = bid_publish(store, &artifact->id, artifact->kind, path, durable, file, NULL);

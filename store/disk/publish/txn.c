@@ -27,7 +27,6 @@
 #include "base/stat_data.h"
 #include "disk/derive/derive.h"
 #include "disk/digest.h"
-#include "disk/evict.h"
 #include "disk/fact.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
@@ -39,6 +38,7 @@
 #include "disk/publish/temp.h"
 #include "disk/quarantine.h"
 #include "disk/record.h"
+#include "disk/remove_download.h"
 #include "disk/source_section.h"
 #include "disk/space.h"
 #include "disk/store.h"
@@ -474,7 +474,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *arti
 	int r;
 
 	/* a file of the user or of a signer takes the place of a download, also of one just published by another process */
-	if (is_vouched && bid_record_lacks_signer(txn->store, artifact) && !bid_evict_download(txn->store, artifact) &&
+	if (is_vouched && bid_record_lacks_signer(txn->store, artifact) && !bid_remove_download(txn->store, artifact) &&
 	    bid_store_requires_signed(txn->store)) {
 		snprintf(txn->reason, sizeof(txn->reason), "the store has other bytes of this build without a signature");
 		return -EBADMSG;
