@@ -12,9 +12,10 @@
 #include "base/cleanup.h"
 #include "base/is_mount.h"
 #include "disk/beneath.h"
+#include "disk/foreign_layout.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
-#include "disk/objdir.h"
 #include "disk/store.h"
 
 enum { NO_BYTE = 256 };
@@ -28,7 +29,7 @@ struct one {
 	bool is_mount;
 	int fanout; /* ".build-id/xx" */
 	int tables; /* derived symbol tables of the ids with the same first byte */
-	int known[BID_OBJDIR_KNOWN_MAX]; /* directories of bid_objdir_known() */
+	int known[BID_ID_DIRS_KNOWN_MAX]; /* directories of bid_id_dirs_known() */
 };
 
 struct bid_build_stats {
@@ -61,8 +62,8 @@ int bid_build_stats_new(struct bid_store *store, struct bid_build_stats **ret_st
 		bool is_mount = bid_is_mount(bid_store_path(store));
 
 		*one = (struct one){ .store = store, .is_mount = is_mount, .fanout = -1, .tables = -1 };
-		for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
-			one->known[i] = is_mount ? -1 : open_dir(store, bid_objdir_known(i));
+		for (unsigned i = 0; i < BID_ID_DIRS_KNOWN_MAX; i++)
+			one->known[i] = is_mount ? -1 : open_dir(store, bid_id_dirs_known(i));
 	}
 	*ret_stats = stats;
 	return 0;
@@ -75,7 +76,7 @@ void bid_build_stats_free(struct bid_build_stats *stats)
 	for (size_t i = 0; i < stats->n; i++) {
 		bid_close(stats->ones[i].fanout);
 		bid_close(stats->ones[i].tables);
-		for (unsigned j = 0; j < BID_OBJDIR_KNOWN_MAX; j++)
+		for (unsigned j = 0; j < BID_ID_DIRS_KNOWN_MAX; j++)
 			bid_close(stats->ones[i].known[j]);
 	}
 	free(stats);
@@ -188,11 +189,11 @@ static void look_for(const struct one *one, const struct bid_id *disk_id, struct
 	bid_id_format(disk_id, hex);
 	if (one->fanout >= 0)
 		look_along_link(one, hex + 2, build_stat);
-	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++) {
+	for (unsigned i = 0; i < BID_ID_DIRS_KNOWN_MAX; i++) {
 		char known[BID_LAYOUT_MAX];
 		struct timespec changed;
 
-		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_objdir_known(i), disk_id, known), build_stat->where) != 0)
+		if (one->known[i] >= 0 && strcmp(bid_layout_under(bid_id_dirs_known(i), disk_id, known), build_stat->where) != 0)
 			look_at(one, one->known[i], hex, build_stat, &changed);
 	}
 	look_at_foreign_files(one->store, disk_id, build_stat);

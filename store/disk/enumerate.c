@@ -15,8 +15,8 @@
 #include "base/getdents.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
+#include "disk/foreign_layout.h"
 #include "disk/layout.h"
-#include "disk/objdir.h"
 #include "disk/perf_link.h"
 #include "disk/store.h"
 

@@ -16,6 +16,7 @@
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/event_log.h"
+#include "disk/id_dirs.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
@@ -72,7 +73,7 @@ static bool was_got(const json_t *record, bool *ret_made, off_t *ret_size)
 static bool locate_artifact(struct bid_store *store, const struct bid_artifact *artifact, off_t size, struct found *ret_found)
 {
 	char unnamed[BID_LAYOUT_MAX];
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 
 	if (artifact->subpath) {
 		bid_source_section_path(artifact, ret_found->objdir);
@@ -81,15 +82,15 @@ static bool locate_artifact(struct bid_store *store, const struct bid_artifact *
 		       ret_found->st.st_size == size;
 	}
 	bid_layout_under(BID_STORE_UNNAMED, &artifact->id, unnamed);
-	while (bid_objdir_next(&objdir, store, &artifact->id, artifact->kind)) {
-		if (artifact->kind != BID_KIND_DEBUGINFO && strcmp(objdir.path, unnamed) != 0)
+	while (bid_id_dirs_next(&dirs, store, &artifact->id, artifact->kind)) {
+		if (artifact->kind != BID_KIND_DEBUGINFO && strcmp(dirs.path, unnamed) != 0)
 			continue;
-		bid_layout_file(objdir.path, artifact->kind, ret_found->path);
+		bid_layout_file(dirs.path, artifact->kind, ret_found->path);
 		if (bid_beneath_stat(store->root, ret_found->path, &ret_found->st) < 0 || !S_ISREG(ret_found->st.st_mode))
 			continue;
 		if (ret_found->st.st_nlink != 1 || ret_found->st.st_size != size)
 			return false;
-		memcpy(ret_found->objdir, objdir.path, strlen(objdir.path) + 1);
+		memcpy(ret_found->objdir, dirs.path, strlen(dirs.path) + 1);
 		return true;
 	}
 	return false;

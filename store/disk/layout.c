@@ -159,35 +159,6 @@ enum bid_kind bid_layout_file_kind(const char *path)
 	return strncmp(path, kernel, sizeof(kernel) - 1) == 0 ? BID_KIND_KALLSYMS : BID_KIND_ELF;
 }
 
-bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind)
-{
-	static const struct {
-		enum bid_kind kind;
-		bool in_fanout;
-		const char *name;
-	} names[] = {
-		{ BID_KIND_DEBUGINFO, true, "debug" },
-		{ BID_KIND_ELF, true, "" },
-		{ BID_KIND_DEBUGINFO, false, "debuginfo" },
-		{ BID_KIND_ELF, false, "executable" },
-	};
-	char hex[BID_ID_HEX_MAX];
-
-	for (; foreign->step < sizeof(names) / sizeof(names[0]); foreign->step++) {
-		if (kind != BID_KIND_NONE && kind != names[foreign->step].kind)
-			continue;
-		foreign->kind = names[foreign->step].kind;
-		foreign->is_download = !names[foreign->step].in_fanout;
-		if (!foreign->is_download)
-			bid_layout_fanout_path(BID_LAYOUT_LINKS, id, names[foreign->step].name, foreign->path);
-		else
-			snprintf(foreign->path, sizeof(foreign->path), "%s/%s", bid_id_format(id, hex), names[foreign->step].name);
-		foreign->step++;
-		return true;
-	}
-	return false;
-}
-
 bool bid_layout_is_beside(const char *path)
 {
 	static const char *const names[] = { BID_LAYOUT_LINKS, BID_LAYOUT_PRIVATE };

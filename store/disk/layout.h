@@ -89,18 +89,6 @@ bool bid_alias_next(struct bid_alias_iter *alias, const struct bid_id *id, struc
 /* Return the kind of @path in perf's old layout, where a file replaces the object directory. */
 enum bid_kind bid_layout_file_kind(const char *path);
 
-/*
- * The files of an id in foreign layouts of lower stores: trees of debug files (.build-id/xx/rest.debug) and libdebuginfod's cache
- * (ID/debuginfo). As bid_objdir_next(); @kind BID_KIND_NONE gives all, with the kind of each in foreign->kind.
- */
-struct bid_foreign {
-	unsigned step;
-	enum bid_kind kind;
-	bool is_download; /* in libdebuginfod's cache */
-	char path[BID_LAYOUT_MAX];
-};
-bool bid_foreign_next(struct bid_foreign *foreign, const struct bid_id *id, enum bid_kind kind);
-
 /* Is @objdir an object directory without an original path? */
 bool bid_is_unnamed(const char *objdir);
 

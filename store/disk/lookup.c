@@ -11,6 +11,8 @@
 #include "disk/beneath.h"
 #include "disk/check_cache.h"
 #include "disk/derived.h"
+#include "disk/foreign_layout.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
 #include "disk/objdir.h"
@@ -198,15 +200,15 @@ bool bid_probes_precede(const struct stat *st, const struct stat *before)
 }
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
-static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
+static int find_on_disk(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
 			const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
-	while (bid_objdir_next(objdir, store, disk_id, artifact->kind)) {
-		int r = find_in_objdir(store, objdir->path, disk_id, artifact, &file);
+	while (bid_id_dirs_next(dirs, store, disk_id, artifact->kind)) {
+		int r = find_in_objdir(store, dirs->path, disk_id, artifact, &file);
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
@@ -241,7 +243,7 @@ static int find_on_disk(struct bid_store *store, struct bid_objdir_iter *objdir,
 }
 
 /* Find an ELF file that was not stripped: it is its own debuginfo. A compressed one shows that only unpacked; see skip_poor(). */
-static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *objdir, const struct bid_id *disk_id,
+static int find_elf_with_dwarf(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
 			       const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_ELF };
@@ -249,8 +251,8 @@ static int find_elf_with_dwarf(struct bid_store *store, struct bid_objdir_iter *
 	struct bid_identity identity;
 	int r;
 
-	objdir->step = 0;
-	r = find_on_disk(store, objdir, disk_id, &artifact, NULL, &file);
+	dirs->step = 0;
+	r = find_on_disk(store, dirs, disk_id, &artifact, NULL, &file);
 	if (r == 0 && file.packed)
 		r = skip_poor(&file, poor);
 	if (r < 0)
@@ -273,11 +275,11 @@ static int find_here(struct bid_store *store, const struct bid_artifact *artifac
 	int result = -ENOENT;
 
 	while (bid_alias_next(&alias, &artifact->id, &disk_id)) {
-		struct bid_objdir_iter objdir = { 0 };
-		int r = find_on_disk(store, &objdir, &disk_id, artifact, poor, ret_file), unstripped = -ENOENT;
+		struct bid_id_dirs dirs = { 0 };
+		int r = find_on_disk(store, &dirs, &disk_id, artifact, poor, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && artifact->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_elf_with_dwarf(store, &objdir, &disk_id, &artifact->id, poor, ret_file);
+			unstripped = find_elf_with_dwarf(store, &dirs, &disk_id, &artifact->id, poor, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -331,11 +333,11 @@ int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct b
 /* Does the store have a file or a directory for @disk_id that may contain @kind? */
 static int has_on_disk(struct bid_store *store, const struct bid_id *disk_id, enum bid_kind kind)
 {
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 	struct stat st;
 
-	while (bid_objdir_next(&objdir, store, disk_id, kind)) {
-		int r = bid_beneath_stat(store->root, objdir.path, &st);
+	while (bid_id_dirs_next(&dirs, store, disk_id, kind)) {
+		int r = bid_beneath_stat(store->root, dirs.path, &st);
 
 		if (r != -ENOENT)
 			return r < 0 ? r : 1;
@@ -384,11 +386,11 @@ int bid_lookup_stat(struct bid_store *store, const struct bid_artifact *artifact
 		return bid_beneath_stat(store->root, path, ret_stat) == 0 ? 0 : -ENOENT;
 	}
 	while (bid_alias_next(&alias, &artifact->id, &disk_id)) {
-		struct bid_objdir_iter objdir = { 0 };
+		struct bid_id_dirs dirs = { 0 };
 		char path[BID_LAYOUT_FILE_MAX];
 
-		while (bid_objdir_next(&objdir, store, &disk_id, artifact->kind)) {
-			bid_layout_file(objdir.path, artifact->kind, path);
+		while (bid_id_dirs_next(&dirs, store, &disk_id, artifact->kind)) {
+			bid_layout_file(dirs.path, artifact->kind, path);
 			if (bid_beneath_stat(store->root, path, ret_stat) == 0)
 				return 0;
 		}
@@ -405,10 +407,10 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id)
 		struct bid_id disk_id;
 
 		while (bid_alias_next(&alias, id, &disk_id)) {
-			struct bid_objdir_iter objdir = { 0 };
+			struct bid_id_dirs dirs = { 0 };
 
-			while (bid_objdir_next(&objdir, store, &disk_id, BID_KIND_NONE))
-				kinds |= bid_objdir_kinds(store, objdir.path);
+			while (bid_id_dirs_next(&dirs, store, &disk_id, BID_KIND_NONE))
+				kinds |= bid_objdir_kinds(store, dirs.path);
 			kinds |= bid_foreign_kinds(store, &disk_id);
 			for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 				if (kinds & 1 << kind && is_refused(store, &disk_id, (enum bid_kind)kind))

@@ -11,9 +11,9 @@
 #include "disk/beneath.h"
 #include "disk/derived.h"
 #include "disk/digest.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/record.h"
 #include "disk/source_section.h"
@@ -67,7 +67,7 @@ bool bid_remove_download(struct bid_store *store, const struct bid_artifact *art
 				       .kind = artifact->kind,
 				       .subpath = artifact->subpath };
 	struct download download = { .store = store, .artifact = &stored };
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 	json_t *record = NULL;
 
 	if (!bid_store_is_download(store, &stored))
@@ -79,8 +79,8 @@ bool bid_remove_download(struct bid_store *store, const struct bid_artifact *art
 	}
 	bid_record_read(store, &stored, &record);
 	download.record = record;
-	while (bid_objdir_next(&objdir, store, &stored.id, stored.kind))
-		remove_copy(&download, objdir.path);
+	while (bid_id_dirs_next(&dirs, store, &stored.id, stored.kind))
+		remove_copy(&download, dirs.path);
 	bid_other_paths_each(store, &stored.id, remove_noted_copy, &download);
 	json_decref(record);
 	if (!download.kept)

@@ -12,9 +12,9 @@
 #include "base/io.h"
 #include "base/stat_data.h"
 #include "disk/beneath.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
-#include "disk/objdir.h"
 #include "disk/perf_link.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
@@ -102,15 +102,15 @@ int bid_store_unlink(struct bid_store *store, const struct bid_artifact *artifac
 bool bid_store_has_alone(struct bid_store *store, const struct bid_artifact *artifact, const struct stat *found)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 
 	if (!bid_store_writable(store) || found->st_nlink != 1)
 		return false;
-	while (bid_objdir_next(&objdir, store, &disk_id, artifact->kind)) {
+	while (bid_id_dirs_next(&dirs, store, &disk_id, artifact->kind)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		struct stat st;
 
-		bid_layout_file(objdir.path, artifact->kind, path);
+		bid_layout_file(dirs.path, artifact->kind, path);
 		if (bid_beneath_stat(store->root, path, &st) == 0 && bid_same_inode(&st, found))
 			return true;
 	}
@@ -139,18 +139,18 @@ static int make_probes(struct bid_store *store, const struct bid_id *id, int dir
 /* Open the file that a reader finds, for writing. */
 static int open_found(struct bid_store *store, const struct bid_id *disk_id, int *ret_fd)
 {
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 	bid_auto_fd int best = -1;
 	struct stat st, before = { 0 };
 
-	while ((best < 0 || before.st_size == 0) && bid_objdir_next(&objdir, store, disk_id, BID_KIND_PROBES)) {
+	while ((best < 0 || before.st_size == 0) && bid_id_dirs_next(&dirs, store, disk_id, BID_KIND_PROBES)) {
 		char path[BID_LAYOUT_FILE_MAX];
 		bid_auto_fd int fd = -1;
 		int r;
 
-		if (!bid_layout_is_named_after(objdir.path, disk_id))
+		if (!bid_layout_is_named_after(dirs.path, disk_id))
 			continue;
-		bid_layout_file(objdir.path, BID_KIND_PROBES, path);
+		bid_layout_file(dirs.path, BID_KIND_PROBES, path);
 		r = bid_beneath_open(store->root, path, O_RDWR | O_NONBLOCK, &fd);
 		if (r == -ENOENT || r == -ENOTDIR)
 			continue;

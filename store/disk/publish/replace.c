@@ -11,9 +11,9 @@
 #include "base/path.h"
 #include "base/stat_data.h"
 #include "disk/beneath.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lookup.h"
-#include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/publish/temp.h"
 #include "disk/store.h"
@@ -86,11 +86,11 @@ int bid_replace(struct bid_store *store, const struct bid_artifact *artifact, co
 {
 	struct replacing replacing = { .store = store, .artifact = artifact, .only = only, .fd = fd };
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 	int r = 0;
 
-	while (r == 0 && bid_objdir_next(&objdir, store, &disk_id, artifact->kind))
-		r = replace_in(&replacing, objdir.path);
+	while (r == 0 && bid_id_dirs_next(&dirs, store, &disk_id, artifact->kind))
+		r = replace_in(&replacing, dirs.path);
 	if (r == 0)
 		r = bid_other_paths_each(store, &disk_id, replace_noted, &replacing);
 	if (r == 0 && path)

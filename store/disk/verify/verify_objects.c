@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "disk/beneath.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
 #include "disk/objdir.h"
@@ -297,8 +298,8 @@ static bool is_known_objdir(const struct bid_objdir *entry)
 {
 	char path[BID_LAYOUT_MAX];
 
-	for (unsigned i = 0; i < BID_OBJDIR_KNOWN_MAX; i++)
-		if (strcmp(bid_layout_under(bid_objdir_known(i), &entry->id, path), entry->path) == 0)
+	for (unsigned i = 0; i < BID_ID_DIRS_KNOWN_MAX; i++)
+		if (strcmp(bid_layout_under(bid_id_dirs_known(i), &entry->id, path), entry->path) == 0)
 			return true;
 	return false;
 }

@@ -19,9 +19,9 @@
 #include "disk/beneath.h"
 #include "disk/derive/derive.h"
 #include "disk/digest.h"
+#include "disk/id_dirs.h"
 #include "disk/layout.h"
 #include "disk/lock_file.h"
-#include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/publish/temp.h"
 #include "disk/quarantine.h"
@@ -56,14 +56,14 @@ static int compare_bytes(struct bid_verify *verify, int fd, const json_t *record
 /* Open the file of @artifact in the store as it is. Returns 0, -ENOENT, or the error that leaves its existence unknown. */
 static int open_file(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
-	struct bid_objdir_iter objdir = { 0 };
+	struct bid_id_dirs dirs = { 0 };
 	char path[BID_LAYOUT_FILE_MAX];
 	int result = -ENOENT;
 
 	if (artifact->subpath)
 		return bid_source_section_open(store, artifact, ret_file);
-	while (result != 0 && bid_objdir_next(&objdir, store, &artifact->id, artifact->kind)) {
-		int r = bid_store_open_file(store, bid_layout_file(objdir.path, artifact->kind, path), false, ret_file);
+	while (result != 0 && bid_id_dirs_next(&dirs, store, &artifact->id, artifact->kind)) {
+		int r = bid_store_open_file(store, bid_layout_file(dirs.path, artifact->kind, path), false, ret_file);
 
 		result = r != -ENOENT ? r : result;
 	}
