@@ -27,19 +27,24 @@ enum bid_durability {
 };
 
 struct bid_ingest {
-	int fd; /* the file; owned if own_fd */
-	bool own_fd;
-	struct stat st; /* stat of fd, from before the examination */
-	struct bid_elf_info info;
-	bool is_new; /* the store had no file of the id a moment ago: no lookup needed */
-	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
+	/* from the caller */
 	bool by_mode; /* its mode alone decides who reads it, and not the directories above it */
 	bool is_ours; /* a temporary file of the store: no other program has a name of it */
+	bool is_new; /* after the examination: the store had no file of the id a moment ago, so no lookup is needed */
+
+	/* the file, from bid_ingest_begin() */
+	int fd; /* owned if own_fd */
+	bool own_fd;
 	bool is_unnamed; /* its path is not to be its name */
 	bool packed; /* a compressed module: info describes its content, which is in temp */
-	struct bid_temp temp;
-	struct bid_added added;
+	struct stat st; /* stat of fd, from before the examination */
+	struct bid_elf_info info;
+	struct bid_temp temp; /* its content, or its copy from bid_ingest_fill() */
 	char path[PATH_MAX]; /* absolute; the real path, or the requested original path */
+
+	/* results of bid_ingest_store() */
+	bool is_fresh; /* known, but perhaps not on disk before the next bid_store_sync() */
+	struct bid_added added;
 	char where[PATH_MAX]; /* object directory, relative to the store */
 };
 
