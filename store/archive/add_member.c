@@ -61,10 +61,10 @@ ssize_t bid_unarchive_read(struct bid_unarchive *unpack, void *buffer, size_t le
 	return r < 0 ? r : (ssize_t)n;
 }
 
-static int refuse(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
+static int refuse_member(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static int refuse(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
+static int refuse_member(struct bid_unarchive *unpack, struct bid_archive_member *member, const char *format, ...)
 {
 	va_list arguments;
 
@@ -77,16 +77,16 @@ static int refuse(struct bid_unarchive *unpack, struct bid_archive_member *membe
 }
 
 /* Would the next member meet the same trouble? Else this one is refused. */
-static int fail(struct bid_unarchive *unpack, struct bid_archive_member *member, int error)
+static int fail_member(struct bid_unarchive *unpack, struct bid_archive_member *member, int error)
 {
-	return bid_is_local_error(error) ? error : refuse(unpack, member, "%s", bid_strerror(error));
+	return bid_is_local_error(error) ? error : refuse_member(unpack, member, "%s", bid_strerror(error));
 }
 
 /*
  * Is the member in the store? If so, add its path as another name, unless it is no file of a path, and mark the artifact as added
  * by the user. Returns 1, 0 or a negative errno.
  */
-static int recognise(struct bid_unarchive *unpack, const struct bid_member_name *name)
+static int recognise_member(struct bid_unarchive *unpack, const struct bid_member_name *name)
 {
 	struct bid_artifact artifact = { .id = name->id, .kind = name->kind };
 	bool has_path = name->path[0] == '/' && (name->kind == BID_KIND_ELF || name->kind == BID_KIND_DEBUGINFO);
@@ -112,13 +112,13 @@ static int recognise(struct bid_unarchive *unpack, const struct bid_member_name 
 
 int bid_unarchive_take_known(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
 {
-	int r = recognise(unpack, name);
+	int r = recognise_member(unpack, name);
 
 	if (r < 0)
-		return fail(unpack, member, r);
+		return fail_member(unpack, member, r);
 	member->state = BID_MEMBER_KNOWN;
 	/* empty probe definitions are nowhere, and others may wait for the rest of their build */
-	return r > 0 || name->kind == BID_KIND_PROBES ? 0 : refuse(unpack, member, "a hard link to an absent member");
+	return r > 0 || name->kind == BID_KIND_PROBES ? 0 : refuse_member(unpack, member, "a hard link to an absent member");
 }
 
 /* The whole member, of @size bytes, into memory. */
@@ -147,15 +147,15 @@ static int take_data(struct bid_unarchive *unpack, const struct bid_artifact *ar
 	int r;
 
 	if (!bid_member_has_form(artifact->kind, data, len))
-		return refuse(unpack, member, "not of the form of %s", bid_kind_name(artifact->kind));
+		return refuse_member(unpack, member, "not of the form of %s", bid_kind_name(artifact->kind));
 	r = artifact->kind == BID_KIND_KALLSYMS ? bid_kallsyms_check(data, len) : 0;
 	if (r < 0)
-		return refuse(unpack, member, "%s", bid_kallsyms_why(r));
+		return refuse_member(unpack, member, "%s", bid_kallsyms_why(r));
 	r = bid_store_add_data(unpack->store, artifact, 0444, data, len, &added);
 	if (r == -ENOENT && artifact->kind == BID_KIND_PROBES)
 		return -EINPROGRESS;
 	if (r < 0)
-		return fail(unpack, member, r);
+		return fail_member(unpack, member, r);
 	member->state = added.known ? BID_MEMBER_KNOWN : BID_MEMBER_ADDED;
 	return 0;
 }
@@ -183,7 +183,7 @@ static int take_text(struct bid_unarchive *unpack, const struct bid_member_name 
 	int r;
 
 	if (member->size > BID_LIMIT_KALLSYMS)
-		return refuse(unpack, member, "larger than any %s", bid_kind_name(name->kind));
+		return refuse_member(unpack, member, "larger than any %s", bid_kind_name(name->kind));
 	if (member->size == 0 && name->kind == BID_KIND_PROBES) {
 		member->state = BID_MEMBER_KNOWN; /* empty, and perf creates such files at each lookup */
 		return 0;
@@ -194,7 +194,7 @@ static int take_text(struct bid_unarchive *unpack, const struct bid_member_name 
 	if (r != -EINPROGRESS)
 		return r;
 	if (unpack->later_size + member->size > LATER_MAX)
-		return refuse(unpack, member, "the store has nothing of its build");
+		return refuse_member(unpack, member, "the store has nothing of its build");
 	return put_off(unpack, member, bid_steal(data));
 }
 
@@ -204,7 +204,7 @@ int bid_unarchive_take_later(struct bid_unarchive *unpack, const struct bid_unar
 	struct bid_artifact artifact = { .id = later->id, .kind = BID_KIND_PROBES };
 	int r = take_data(unpack, &artifact, later->data, later->len, member);
 
-	return r == -EINPROGRESS ? refuse(unpack, member, "the store has nothing of its build") : r;
+	return r == -EINPROGRESS ? refuse_member(unpack, member, "the store has nothing of its build") : r;
 }
 
 struct unpacked {
@@ -223,7 +223,7 @@ static int write_unpacked(void *user, const void *data, size_t len)
 }
 
 /* Copy the member into @txn: first the @head bytes in @buffer, then the rest. Returns 1 for a wrong member. */
-static int copy(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer, size_t head)
+static int copy_member(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer, size_t head)
 {
 	ssize_t n = (ssize_t)head;
 	int r;
@@ -237,7 +237,7 @@ static int copy(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer,
 	return (int)n;
 }
 
-/* As copy(), for a compressed module, which the store keeps unpacked. Returns 1 if it cannot be unpacked. */
+/* As copy_member(), for a compressed module, which the store keeps unpacked. Returns 1 if it cannot be unpacked. */
 static int copy_packed(struct bid_unarchive *unpack, struct bid_txn *txn, char *buffer, size_t head, uint64_t max)
 {
 	bid_auto_fd int packed = memfd_create("module", MFD_CLOEXEC);
@@ -272,7 +272,7 @@ static bool is_wrong(struct bid_unarchive *unpack, struct bid_archive_member *me
 
 	if (bid_elf_build_id_in(head, len, &carried) != 0 || bid_id_answers(&carried, &member->id))
 		return false;
-	refuse(unpack, member, "carries the build-id '%s'", bid_id_format(&carried, hex));
+	refuse_member(unpack, member, "carries the build-id '%s'", bid_id_format(&carried, hex));
 	return true;
 }
 
@@ -281,8 +281,8 @@ static void cleanup_txn(struct bid_txn **txn)
 	bid_txn_free(*txn);
 }
 
-static int commit(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_txn *txn,
-		  struct bid_archive_member *member)
+static int commit_member(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_txn *txn,
+			 struct bid_archive_member *member)
 {
 	struct bid_file file = BID_FILE_NONE;
 	int r = bid_txn_commit(txn, NULL, &file);
@@ -292,9 +292,9 @@ static int commit(struct bid_unarchive *unpack, const struct bid_member_name *na
 	if (r == 0)
 		r = bid_store_mark_added(unpack->store, &(struct bid_artifact){ .id = name->id, .kind = name->kind });
 	if (r == -EBADMSG || r == -ESTALE)
-		return refuse(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
+		return refuse_member(unpack, member, "%s", bid_txn_reason(txn)[0] ? bid_txn_reason(txn) : bid_strerror(r));
 	if (r < 0)
-		return fail(unpack, member, r);
+		return fail_member(unpack, member, r);
 	member->state = BID_MEMBER_ADDED;
 	return 0;
 }
@@ -320,17 +320,17 @@ static int take_elf(struct bid_unarchive *unpack, const struct bid_member_name *
 	if (r == 0 && name->path[0])
 		r = bid_txn_set_path(txn, name->path);
 	if (r < 0)
-		return fail(unpack, member, r);
+		return fail_member(unpack, member, r);
 	if (len < strlen(ELFMAG) || memcmp(buffer, ELFMAG, strlen(ELFMAG)) != 0)
 		r = copy_packed(unpack, txn, buffer, len, max);
 	else if (is_wrong(unpack, member, buffer, len))
 		return 0;
 	else
-		r = copy(unpack, txn, buffer, len);
+		r = copy_member(unpack, txn, buffer, len);
 	if (r > 0)
-		return refuse(unpack, member, "%s",
-			      *bid_txn_reason(txn) ? bid_txn_reason(txn) : "not an ELF file, nor a good one that is packed");
-	return r < 0 ? r : commit(unpack, name, txn, member);
+		return refuse_member(unpack, member, "%s",
+				     *bid_txn_reason(txn) ? bid_txn_reason(txn) : "not an ELF file, nor a good one that is packed");
+	return r < 0 ? r : commit_member(unpack, name, txn, member);
 }
 
 int bid_unarchive_take(struct bid_unarchive *unpack, const struct bid_member_name *name, struct bid_archive_member *member)
@@ -339,11 +339,11 @@ int bid_unarchive_take(struct bid_unarchive *unpack, const struct bid_member_nam
 	int r;
 
 	if (member->size > max)
-		return refuse(unpack, member, "%llu bytes, the limit is %llu", (unsigned long long)member->size,
-			      (unsigned long long)max);
-	r = recognise(unpack, name);
+		return refuse_member(unpack, member, "%llu bytes, the limit is %llu", (unsigned long long)member->size,
+				     (unsigned long long)max);
+	r = recognise_member(unpack, name);
 	if (r < 0)
-		return fail(unpack, member, r);
+		return fail_member(unpack, member, r);
 	if (r > 0) {
 		member->state = BID_MEMBER_KNOWN;
 		return 0;

@@ -112,7 +112,7 @@ static void find_place(struct bid_store *store, const struct bid_archive_build *
 }
 
 /* Open all artifacts of @build. Returns 0, or an error that concerns only this build. */
-static int gather(struct bid_store *store, struct bid_archive_build *build, struct open_build *load)
+static int open_artifacts(struct bid_store *store, struct bid_archive_build *build, struct open_build *load)
 {
 	struct bid_id disk_id = build->id;
 
@@ -206,7 +206,7 @@ static int pack_one(struct packer *packer, struct bid_archive_build *build)
 
 	for (int kind = 0; kind < BID_KIND_COUNT; kind++)
 		load.files[kind] = BID_FILE_NONE;
-	build->error = gather(packer->store, build, &load);
+	build->error = open_artifacts(packer->store, build, &load);
 	if (build->error < 0)
 		return 0;
 	r = write_link(packer, &load);

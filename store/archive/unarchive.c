@@ -40,7 +40,7 @@ static int new_archive(struct archive **ret_archive)
 }
 
 /* Translate the result of opening an archive, which reads its beginning. */
-static int opened(struct archive *archive, int result)
+static int translate_open(struct archive *archive, int result)
 {
 	int r = result == ARCHIVE_OK ? 0 : bid_unarchive_error(archive);
 
@@ -52,7 +52,7 @@ static int open_file(struct bid_unarchive *unpack, int fd)
 	int r = new_archive(&unpack->file);
 
 	unpack->archive = unpack->file;
-	return r < 0 ? r : opened(unpack->file, archive_read_open_fd(unpack->file, fd, BLOCK));
+	return r < 0 ? r : translate_open(unpack->file, archive_read_open_fd(unpack->file, fd, BLOCK));
 }
 
 /* Skip the rest of the current member. libarchive's own skipping has no limit. */
@@ -74,7 +74,7 @@ static int pass_over(struct bid_unarchive *unpack)
 	}
 }
 
-static int count(struct bid_unarchive *unpack, const struct bid_archive_member *member, struct bid_archive_counts *counts)
+static int count_member(struct bid_unarchive *unpack, const struct bid_archive_member *member, struct bid_archive_counts *counts)
 {
 	counts->added += member->state == BID_MEMBER_ADDED;
 	counts->known += member->state == BID_MEMBER_KNOWN;
@@ -117,7 +117,7 @@ static int look_at_type(struct archive_entry *entry, struct bid_archive_member *
 	}
 }
 
-static int take(struct bid_unarchive *unpack, struct archive_entry *entry, struct bid_archive_member *member)
+static int take_member(struct bid_unarchive *unpack, struct archive_entry *entry, struct bid_archive_member *member)
 {
 	const char *target = archive_entry_hardlink(entry);
 	struct bid_member_name name, other;
@@ -191,7 +191,7 @@ static int take_nested(struct bid_unarchive *unpack, struct bid_archive_member *
 	int r = nested.block ? new_archive(&nested.archive) : -ENOMEM;
 
 	if (r == 0)
-		r = opened(nested.archive, archive_read_open(nested.archive, &nested, NULL, read_nested, NULL));
+		r = translate_open(nested.archive, archive_read_open(nested.archive, &nested, NULL, read_nested, NULL));
 	unpack->archive = nested.archive;
 	if (r == 0)
 		r = all_members(unpack, total, counts);
@@ -200,12 +200,12 @@ static int take_nested(struct bid_unarchive *unpack, struct bid_archive_member *
 	if (r != -EINVAL)
 		return r;
 	member->why = "not a tar archive, plain or packed once, or cut short before a file";
-	return count(unpack, member, counts);
+	return count_member(unpack, member, counts);
 }
 
 /*
  * Handle the members that perf archive --all packs beside artifacts. Returns 1 for such a member, 0 for another one, or a negative
- * errno as take().
+ * errno as take_member().
  */
 static int take_beside(struct bid_unarchive *unpack, struct archive_entry *entry, struct bid_archive_member *member, uint64_t total,
 		       struct bid_archive_counts *counts)
@@ -239,12 +239,12 @@ static int one_member(struct bid_unarchive *unpack, struct archive_entry *entry,
 		r = take_beside(unpack, entry, &member, total, counts);
 		if (r != 0)
 			return r > 0 ? pass_over(unpack) : r;
-		r = take(unpack, entry, &member);
+		r = take_member(unpack, entry, &member);
 	}
 	if (r == -EINPROGRESS)
 		return 0;
 	if (r >= 0)
-		r = count(unpack, &member, counts);
+		r = count_member(unpack, &member, counts);
 	return r == 0 ? pass_over(unpack) : r;
 }
 
@@ -288,7 +288,7 @@ static int all_put_off(struct bid_unarchive *unpack, struct bid_archive_counts *
 
 		r = bid_unarchive_take_later(unpack, later, &member);
 		if (r == 0)
-			r = count(unpack, &member, counts);
+			r = count_member(unpack, &member, counts);
 	}
 	return r;
 }

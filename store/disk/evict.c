@@ -176,7 +176,7 @@ static int by_last_use(const void *a, const void *b)
 }
 
 /* How many bytes are to go. */
-static uint64_t excess(const struct bid_limits *limits, uint64_t used, uint64_t free_now, uint64_t at_least, bool slack)
+static uint64_t compute_excess(const struct bid_limits *limits, uint64_t used, uint64_t free_now, uint64_t at_least, bool slack)
 {
 	uint64_t wanted = limits->cache_size, needed = limits->min_free, size = at_least;
 
@@ -387,7 +387,7 @@ int bid_evict(struct bid_store *store, const struct bid_evict_config *config, ui
 		eviction.why = at_least > 0 ? "no space" : stats->free < config->limits.min_free ? "min-free" : "cache-size";
 		if (eviction.n > 0)
 			qsort(eviction.candidates, eviction.n, sizeof(*eviction.candidates), by_last_use);
-		r = evict_candidates(&eviction, excess(&config->limits, stats->size, stats->free, at_least, slack));
+		r = evict_candidates(&eviction, compute_excess(&config->limits, stats->size, stats->free, at_least, slack));
 	}
 	for (size_t i = 0; i < eviction.n; i++)
 		bid_artifact_release(&eviction.candidates[i].artifact);

@@ -26,7 +26,7 @@ enum {
 	REST = 20, /* the pause is at least this many times as long as the last collection */
 };
 
-static int64_t seconds(void)
+static int64_t now_s(void)
 {
 	return bid_clock_ms() / 1000;
 }
@@ -47,7 +47,7 @@ static uint64_t evict_above_limits(struct bid_space *space, uint64_t used, int64
 {
 	struct bid_evict_config config = { .limits = space->limits };
 	struct bid_evict_stats stats;
-	int64_t begun_s = seconds();
+	int64_t begun_s = now_s();
 
 	*ret_pause_s = HOUR_S;
 	if (config.limits.cache_size == 0 && config.limits.min_free == 0)
@@ -56,7 +56,7 @@ static uint64_t evict_above_limits(struct bid_space *space, uint64_t used, int64
 		return used;
 	used = stats.size - stats.evicted_size;
 	if (stats.in_use > 0 && is_over(space, used))
-		*ret_pause_s = RETRY_S + (seconds() - begun_s) * REST;
+		*ret_pause_s = RETRY_S + (now_s() - begun_s) * REST;
 	return used;
 }
 
@@ -99,7 +99,7 @@ static void *run_gc_thread(void *user)
 	uint64_t used = evict_above_limits(space, 0, &pause_s);
 
 	forget_old(space);
-	look_s = seconds() + pause_s;
+	look_s = now_s() + pause_s;
 	pthread_mutex_lock(&space->lock);
 	while (!space->stopping) {
 		struct timespec until = { .tv_sec = look_s };
@@ -114,11 +114,11 @@ static void *run_gc_thread(void *user)
 		space->kicked = false;
 		pthread_mutex_unlock(&space->lock);
 		/* every hour, or after a pause: other processes fetch, evict and remove, too */
-		if (seconds() >= look_s || (kicked && is_over(space, used))) {
-			if (seconds() >= look_s)
+		if (now_s() >= look_s || (kicked && is_over(space, used))) {
+			if (now_s() >= look_s)
 				forget_old(space);
 			used = evict_above_limits(space, used, &pause_s);
-			look_s = seconds() + pause_s;
+			look_s = now_s() + pause_s;
 		}
 		pthread_mutex_lock(&space->lock);
 	}
@@ -145,7 +145,7 @@ static void note_use(struct bid_space *space, const struct bid_artifact *artifac
 	struct bid_artifact stored = { .kind = artifact->kind, .subpath = artifact->subpath };
 	uint64_t hash = bid_artifact_hash(artifact, 0);
 	struct bid_use *use = &space->uses[hash >> 32 & (BID_SPACE_USES - 1)];
-	int64_t now = seconds();
+	int64_t now = now_s();
 	time_t before = time(NULL) - HOUR_S;
 	bool noted, recorded = false;
 

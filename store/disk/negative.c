@@ -194,8 +194,8 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *
 }
 
 /* bid_negative_lookup() of @artifact itself. */
-static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
-			       unsigned *ret_ttl)
+static enum bid_outcome lookup_entry(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
+				     unsigned *ret_ttl)
 {
 	int64_t now = time(NULL);
 	struct entry entry = read_fact(negative, artifact, server);
@@ -214,14 +214,14 @@ static enum bid_outcome lookup(struct bid_negative *negative, const struct bid_a
 enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct bid_artifact *artifact, const char *server,
 				     unsigned *ret_ttl)
 {
-	enum bid_outcome reason = lookup(negative, artifact, server, ret_ttl);
+	enum bid_outcome reason = lookup_entry(negative, artifact, server, ret_ttl);
 	struct bid_artifact whole = { .id = artifact->id };
 	unsigned shortest = UINT_MAX, ttl;
 
 	if (reason != BID_OUTCOME_NONE || !*server || !bid_kind_has_subpath(artifact->kind))
 		return reason;
 	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
-		if (lookup(negative, &whole, server, &ttl) != BID_OUTCOME_ABSENT)
+		if (lookup_entry(negative, &whole, server, &ttl) != BID_OUTCOME_ABSENT)
 			return BID_OUTCOME_NONE;
 		shortest = ttl < shortest ? ttl : shortest;
 	}

@@ -69,7 +69,7 @@ int bid_dsos_add(struct bid_dsos *dsos, const struct bid_id *id, bool sized, enu
 }
 
 /* Does @before, the predecessor of @dso, include all of @dso? */
-static bool includes(const struct bid_perfdata_dso *before, const struct bid_perfdata_dso *dso)
+static bool includes_dso(const struct bid_perfdata_dso *before, const struct bid_perfdata_dso *dso)
 {
 	if (before->id.len == 0 || before->mode != dso->mode || strcmp(before->path, dso->path) != 0)
 		return false;
@@ -93,7 +93,7 @@ static void append_dso(const void *node, VISIT visit, void *user)
 
 	if (visit != postorder && visit != leaf)
 		return;
-	if (sorted->n == 0 || !includes(sorted->dsos[sorted->n - 1], dso)) {
+	if (sorted->n == 0 || !includes_dso(sorted->dsos[sorted->n - 1], dso)) {
 		sorted->dsos[sorted->n++] = dso;
 		return;
 	}

@@ -99,7 +99,7 @@ static int read_header(struct bid_perf *perf, struct bid_input *input, struct re
 }
 
 /* Go to @offset, and report if that is impossible. Returns 1, 0 if it is impossible, or a negative errno. */
-static int go(struct bid_perf *perf, struct bid_input *input, uint64_t offset, const char *what)
+static int go_to(struct bid_perf *perf, struct bid_input *input, uint64_t offset, const char *what)
 {
 	uint64_t here = input->offset;
 	int r = bid_input_go(input, offset);
@@ -143,7 +143,7 @@ static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t o
 {
 	bid_auto_free uint8_t *data = NULL;
 	size_t len = 0, wanted = size < TABLE_MAX ? (size_t)size : TABLE_MAX;
-	int r = go(perf, input, offset, "the place of the table of build-ids");
+	int r = go_to(perf, input, offset, "the place of the table of build-ids");
 
 	if (r <= 0)
 		return r;
@@ -168,7 +168,7 @@ static int read_sections(struct bid_perf *perf, struct bid_input *input, const s
 
 	if (!(header->features & 1 << BID_FEATURE_BUILD_ID))
 		return 0;
-	r = go(perf, input, header->data + header->data_size, "the place of the features");
+	r = go_to(perf, input, header->data + header->data_size, "the place of the features");
 	if (r <= 0)
 		return r;
 	have = bid_input_look(input, at + SECTION, &list);
@@ -211,7 +211,7 @@ static int read_attrs(struct bid_perf *perf, struct bid_input *input, const stru
 	return 0;
 }
 
-static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
+static bool ranges_overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 {
 	return a < b ? b - a < a_size : a - b < b_size;
 }
@@ -219,12 +219,12 @@ static bool overlap(uint64_t a, uint64_t a_size, uint64_t b, uint64_t b_size)
 /* Returns 1 if there is data to read, 0 if not, or a negative errno. */
 static int go_to_data(struct bid_perf *perf, struct bid_input *input, const struct recording_header *header)
 {
-	if (header->data < header->size || overlap(header->data, header->data_size, header->attrs, header->attrs_size)) {
+	if (header->data < header->size || ranges_overlap(header->data, header->data_size, header->attrs, header->attrs_size)) {
 		/* perf inject up to 6.1, from a pipe to a file, writes the header over the first records */
 		bid_perf_damage(perf, "data where the header or the attributes are", HEADER_DATA);
 		return 0;
 	}
-	return go(perf, input, header->data, "the place of the data");
+	return go_to(perf, input, header->data, "the place of the data");
 }
 
 int bid_features_read(struct bid_perf *perf, struct bid_input *input)

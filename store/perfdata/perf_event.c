@@ -100,8 +100,8 @@ static const char *name_of_copy(const char *name, size_t len)
 }
 
 /* Leaves @ret_dso alone for a name without a build. */
-static int add(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len,
-	       struct bid_perfdata_dso **ret_dso)
+static int add_dso(struct bid_perf *perf, const struct bid_id *id, bool sized, uint16_t misc, const char *name, size_t len,
+		   struct bid_perfdata_dso **ret_dso)
 {
 	enum bid_perfdata_mode mode = mode_of(misc);
 	const char *copied = id->len ? name_of_copy(name, len) : NULL;
@@ -153,7 +153,7 @@ int bid_perf_event_mapping(struct bid_perf *perf, const struct bid_perf_event *r
 	}
 	if (id.len == 0 && record->misc & MISC_DATA)
 		return 0;
-	r = add(perf, &id, true, record->misc, name, (size_t)(end - name), &dso);
+	r = add_dso(perf, &id, true, record->misc, name, (size_t)(end - name), &dso);
 	if (dso && !__builtin_add_overflow(bid_load64(perf->big, record->data + MMAP_OFFSET),
 					   bid_load64(perf->big, record->data + MMAP_LENGTH), &mapped))
 		dso->mapped = mapped > dso->mapped ? mapped : dso->mapped;
@@ -208,7 +208,7 @@ int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *
 	if (id.len == 0)
 		return 0;
 	perf->summary.lists_sampled = true;
-	return add(perf, &id, sized, record->misc, name, strnlen(name, record->size - BUILD_ID_NAME), &dso);
+	return add_dso(perf, &id, sized, record->misc, name, strnlen(name, record->size - BUILD_ID_NAME), &dso);
 }
 
 /* Read the next entry of the table of @len bytes at @data; false at the end. */

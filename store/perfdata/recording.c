@@ -38,7 +38,7 @@ static int read_file(struct bid_perf *perf, int fd, bool headless)
 	return r;
 }
 
-static int finish(struct bid_perf *perf, int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
+static int finish_reading(struct bid_perf *perf, int fd, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)
 {
 	struct stat st;
 	int r;
@@ -63,7 +63,7 @@ int bid_perfdata_read_fd(int fd, unsigned flags, bid_perfdata_fn fn, void *user,
 	bid_cleanup(close_perf) struct bid_perf perf = { .samples.wanted = flags & BID_PERFDATA_SAMPLES };
 	int r = read_file(&perf, fd, false);
 
-	return r < 0 ? r : finish(&perf, fd, fn, user, ret_summary);
+	return r < 0 ? r : finish_reading(&perf, fd, fn, user, ret_summary);
 }
 
 /* "data.7": the part of one thread of perf record --threads */
@@ -122,7 +122,7 @@ static int read_directory(int fd, unsigned flags, bid_perfdata_fn fn, void *user
 	r = read_file(&perf, main, false);
 	if (r == 0)
 		r = read_parts(&perf, dir);
-	return r < 0 ? r : finish(&perf, main, fn, user, ret_summary);
+	return r < 0 ? r : finish_reading(&perf, main, fn, user, ret_summary);
 }
 
 int bid_perfdata_read(const char *path, unsigned flags, bid_perfdata_fn fn, void *user, struct bid_perfdata_summary *ret_summary)

@@ -224,7 +224,7 @@ static const struct bid_fork *fork_of(const struct bid_samples *samples, bid_spa
 }
 
 /* Assign the sorted pages, the last mappings first. Pages of processes without a mapping there remain, for their parents. */
-static void place(struct bid_samples *samples, uint32_t *next)
+static void place_pages(struct bid_samples *samples, uint32_t *next)
 {
 	size_t left = 0;
 
@@ -257,7 +257,7 @@ int bid_samples_place(struct bid_samples *samples)
 		sort_forks(samples);
 	for (int i = 0; i < GENERATIONS && samples->n_pages > 0; i++) {
 		merge_pages(samples);
-		place(samples, next);
+		place_pages(samples, next);
 	}
 	return 0;
 }

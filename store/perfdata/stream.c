@@ -54,7 +54,7 @@ static void streams_release(struct streams *streams)
 static int scan_compressed(struct streams *streams, const struct bid_perf_event *record);
 
 /* Read one selected record. Returns 0, -EBADMSG if the next record cannot be found, or another error. */
-static int take(struct streams *streams, struct stream *stream, const struct bid_perf_event *record)
+static int take_record(struct streams *streams, struct stream *stream, const struct bid_perf_event *record)
 {
 	bool big = stream->perf->big;
 
@@ -88,7 +88,7 @@ static int take(struct streams *streams, struct stream *stream, const struct bid
 	}
 }
 
-static bool matters(const struct bid_perf *perf, uint32_t type)
+static bool is_wanted(const struct bid_perf *perf, uint32_t type)
 {
 	switch (type) {
 	case BID_PERF_EVENT_ATTR:
@@ -113,7 +113,7 @@ static bool matters(const struct bid_perf *perf, uint32_t type)
  * Take whole records from the @len bytes at @data, up to a record with other bytes behind it. Returns the length of the records,
  * -EBADMSG if it is unknown, or another error. All bytes of a recording pass through this loop.
  */
-static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint8_t *data, size_t len)
+static ptrdiff_t scan_records(struct streams *streams, struct stream *stream, const uint8_t *data, size_t len)
 {
 	bool big = stream->perf->big;
 	uint64_t records = 0;
@@ -135,10 +135,10 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 		if (record.size > len - at)
 			break;
 		records++;
-		if (matters(stream->perf, record.type)) {
+		if (is_wanted(stream->perf, record.type)) {
 			record.data = data + at;
 			record.offset = stream->inner ? stream->offset : stream->offset + at;
-			r = take(streams, stream, &record);
+			r = take_record(streams, stream, &record);
 			if (r < 0)
 				break;
 		}
@@ -152,7 +152,7 @@ static ptrdiff_t scan(struct streams *streams, struct stream *stream, const uint
 	return r < 0 ? r : (ptrdiff_t)at;
 }
 
-/* Take whole records, and the bytes behind them, from decompressed data. Returns as scan(). */
+/* Take whole records, and the bytes behind them, from decompressed data. Returns as scan_records(). */
 static ptrdiff_t scan_inner(struct streams *streams, const uint8_t *data, size_t len)
 {
 	struct stream *stream = &streams->inner;
@@ -167,7 +167,7 @@ static ptrdiff_t scan_inner(struct streams *streams, const uint8_t *data, size_t
 		}
 		taken += (size_t)stream->behind;
 		stream->behind = 0;
-		n = scan(streams, stream, data + taken, len - taken);
+		n = scan_records(streams, stream, data + taken, len - taken);
 		if (n < 0)
 			return n;
 		taken += (size_t)n;
@@ -177,7 +177,7 @@ static ptrdiff_t scan_inner(struct streams *streams, const uint8_t *data, size_t
 }
 
 /* Decompress, and scan what comes out. Returns 0, -EBADMSG for damaged data, -EFBIG for data that grows too much, or an error. */
-static int inflate(struct streams *streams, const uint8_t *data, size_t len)
+static int inflate_records(struct streams *streams, const uint8_t *data, size_t len)
 {
 	ZSTD_inBuffer in = { .src = data, .size = len };
 	ZSTD_outBuffer out;
@@ -228,7 +228,7 @@ static int scan_compressed(struct streams *streams, const struct bid_perf_event 
 		len = (size_t)bid_load64(perf->big, record->data + COMPRESSED2_SIZE);
 
 	streams->inner.offset = record->offset;
-	r = inflate(streams, record->data + begin, len);
+	r = inflate_records(streams, record->data + begin, len);
 	if (r != -EBADMSG && r != -EFBIG)
 		return r;
 	bid_perf_damage(perf, r == -EFBIG ? "compressed data that grows beyond reason" : "compressed data", record->offset);
@@ -237,7 +237,7 @@ static int scan_compressed(struct streams *streams, const struct bid_perf_event 
 }
 
 /* Take the next records of @input, at most up to @end. Returns 1, 0 if there are no more, or a negative errno. */
-static int advance(struct streams *streams, struct bid_input *input, uint64_t end)
+static int take_records(struct streams *streams, struct bid_input *input, uint64_t end)
 {
 	struct stream *stream = &streams->outer;
 	struct bid_perf *perf = stream->perf;
@@ -254,7 +254,7 @@ static int advance(struct streams *streams, struct bid_input *input, uint64_t en
 		return 0;
 	}
 	stream->offset = input->offset;
-	n = scan(streams, stream, data, len);
+	n = scan_records(streams, stream, data, len);
 	if (n == -EBADMSG) {
 		bid_perf_damage(perf, "a record", stream->offset);
 		return 0;
@@ -292,7 +292,7 @@ int bid_stream_read(struct bid_perf *perf, struct bid_input *input, uint64_t end
 	int r;
 
 	do {
-		r = input->offset < end ? advance(&streams, input, end) : 0;
+		r = input->offset < end ? take_records(&streams, input, end) : 0;
 	} while (r > 0);
 	if (r == 0 && !streams.broken && (streams.len > 0 || streams.inner.behind > 0))
 		perf->summary.cut = true;
