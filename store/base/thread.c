@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 int bid_thread_start(pthread_t *ret_thread, const char *name, void *(*body)(void *), void *argument)
 {
@@ -25,4 +26,14 @@ int bid_thread_start(pthread_t *ret_thread, const char *name, void *(*body)(void
 		return -r;
 	*ret_thread = thread;
 	return 0;
+}
+
+void bid_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 }

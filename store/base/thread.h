@@ -10,4 +10,7 @@
  */
 int bid_thread_start(pthread_t *ret_thread, const char *name, void *(*body)(void *), void *argument);
 
+/* Initialise @cond for waits until a time of the monotonic clock. */
+void bid_cond_init(pthread_cond_t *cond);
+
 #endif

@@ -11,20 +11,16 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "broker/download.h"
 
 static void init_locks(struct bid_broker *broker)
 {
-	pthread_condattr_t monotonic;
-
 	pthread_mutex_init(&broker->lock, NULL);
 	for (unsigned i = 0; i < BID_DISK_WORKERS; i++)
 		pthread_cond_init(&broker->workers[i].has_job, NULL);
 	pthread_cond_init(&broker->idle, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&broker->has_time, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	bid_cond_init(&broker->has_time);
 }
 
 /* Free the broker after its threads. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "disk/store.h"
 
 enum {
@@ -18,7 +19,6 @@ enum {
 int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_space **ret_space)
 {
 	struct bid_space *space = calloc(1, sizeof(*space));
-	pthread_condattr_t monotonic;
 
 	if (!space)
 		return -ENOMEM;
@@ -27,10 +27,7 @@ int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_
 	space->searched_s = -FRUITLESS_S;
 	pthread_mutex_init(&space->lock, NULL);
 	pthread_mutex_init(&space->release_fd_lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&space->kick, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	bid_cond_init(&space->kick);
 	*ret_space = space;
 	return 0;
 }

@@ -658,8 +658,6 @@ static int open_tree(struct scan *scan, const char *path, int *ret_fd, char **re
 
 static int init_scan(struct scan *scan)
 {
-	pthread_condattr_t monotonic;
-
 	scan->jobs = scan->config->jobs ? scan->config->jobs : bid_cpus();
 	if (scan->jobs > JOBS_MAX)
 		scan->jobs = JOBS_MAX;
@@ -670,10 +668,7 @@ static int init_scan(struct scan *scan)
 	scan->privileged = geteuid() == 0;
 	STAILQ_INIT(&scan->unsynced);
 	pthread_mutex_init(&scan->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&scan->changed, &monotonic);
-	pthread_condattr_destroy(&monotonic);
+	bid_cond_init(&scan->changed);
 	return 0;
 }
 
