@@ -29,4 +29,12 @@ static inline int64_t bid_clock_s(void)
 	return now.tv_sec;
 }
 
+/* Returns less than 0, 0 or more, as @one is before, at or after @other. */
+static inline int bid_compare_times(const struct timespec *one, const struct timespec *other)
+{
+	if (one->tv_sec != other->tv_sec)
+		return one->tv_sec < other->tv_sec ? -1 : 1;
+	return (one->tv_nsec > other->tv_nsec) - (one->tv_nsec < other->tv_nsec);
+}
+
 #endif

@@ -4,10 +4,7 @@
 #include <stdint.h>
 #include <time.h>
 
-static bool same_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-}
+#include "base/clock.h"
 
 struct bid_stat_data bid_stat_data_of(const struct stat *st)
 {
@@ -30,7 +27,7 @@ struct bid_stat_data bid_stat_data_of(const struct stat *st)
 bool bid_stat_data_matches(const struct bid_stat_data *stat_data, const struct stat *st)
 {
 	return stat_data->ino == st->st_ino && stat_data->dev == st->st_dev && stat_data->size == st->st_size &&
-	       same_time(stat_data->mtime, st->st_mtim) && same_time(stat_data->changed, st->st_ctim);
+	       bid_compare_times(&stat_data->mtime, &st->st_mtim) == 0 && bid_compare_times(&stat_data->changed, &st->st_ctim) == 0;
 }
 
 bool bid_stat_data_is_current(const struct bid_stat_data *stat_data, const struct stat *st)

@@ -9,6 +9,7 @@
 #include "api/build_stat.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "ctl/content_keys.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
@@ -203,12 +204,9 @@ static int by_size(const void *a, const void *b)
 static int by_time(const void *a, const void *b)
 {
 	const struct row *one = a, *other = b;
+	int order = bid_compare_times(&other->changed, &one->changed);
 
-	if (one->changed.tv_sec != other->changed.tv_sec)
-		return one->changed.tv_sec > other->changed.tv_sec ? -1 : 1;
-	if (one->changed.tv_nsec != other->changed.tv_nsec)
-		return one->changed.tv_nsec > other->changed.tv_nsec ? -1 : 1;
-	return compare_ids(&one->id, &other->id);
+	return order != 0 ? order : compare_ids(&one->id, &other->id);
 }
 
 /* List the builds whose id begins with the byte @first, or all builds for a negative one. */

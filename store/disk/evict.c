@@ -12,6 +12,7 @@
 #include "api/evict.h"
 #include "base/array.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
@@ -161,18 +162,11 @@ static int collect_made(void *user, const struct bid_artifact *artifact, const s
 			      .artifact = *artifact, .last_use = st->st_atim, .size = on_disk(st), .made = true, .kept = true });
 }
 
-static int compare_times(const struct timespec *one, const struct timespec *other)
-{
-	if (one->tv_sec != other->tv_sec)
-		return one->tv_sec < other->tv_sec ? -1 : 1;
-	return (one->tv_nsec > other->tv_nsec) - (one->tv_nsec < other->tv_nsec);
-}
-
 static int by_last_use(const void *a, const void *b)
 {
 	const struct candidate *one = a, *other = b;
 
-	return compare_times(&one->last_use, &other->last_use);
+	return bid_compare_times(&one->last_use, &other->last_use);
 }
 
 /* How many bytes are to go. */
@@ -232,11 +226,11 @@ static bool is_unused(struct bid_store *store, const struct candidate *candidate
 
 	if (!candidate->kept)
 		return locate_recorded(store, &candidate->artifact, &record, ret_found) &&
-		       compare_times(&record.st_mtim, &candidate->last_use) == 0;
+		       bid_compare_times(&record.st_mtim, &candidate->last_use) == 0;
 	bid_derived_path(&candidate->artifact, ret_found->objdir);
 	memcpy(ret_found->path, ret_found->objdir, strlen(ret_found->objdir) + 1);
 	return bid_beneath_stat(store->root, ret_found->path, &ret_found->st) == 0 && S_ISREG(ret_found->st.st_mode) &&
-	       compare_times(&ret_found->st.st_atim, &candidate->last_use) == 0;
+	       bid_compare_times(&ret_found->st.st_atim, &candidate->last_use) == 0;
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "api/elf.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "disk/layout.h"
@@ -67,7 +68,7 @@ int bid_store_each_field(struct bid_store *store, const struct bid_artifact *art
 
 static void set_later(struct timespec *time, const struct timespec *other)
 {
-	if (other->tv_sec > time->tv_sec || (other->tv_sec == time->tv_sec && other->tv_nsec > time->tv_nsec))
+	if (bid_compare_times(other, time) > 0)
 		*time = *other;
 }
 

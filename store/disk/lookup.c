@@ -6,6 +6,7 @@
 
 #include "api/elf.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/kallsyms.h"
 #include "base/log.h"
 #include "disk/beneath.h"
@@ -195,8 +196,7 @@ bool bid_probes_precede(const struct stat *st, const struct stat *before)
 {
 	if (before->st_size > 0 || st->st_size > 0)
 		return before->st_size == 0;
-	return st->st_mtim.tv_sec > before->st_mtim.tv_sec ||
-	       (st->st_mtim.tv_sec == before->st_mtim.tv_sec && st->st_mtim.tv_nsec > before->st_mtim.tv_nsec);
+	return bid_compare_times(&st->st_mtim, &before->st_mtim) > 0;
 }
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */

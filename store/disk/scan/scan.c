@@ -21,6 +21,7 @@
 #include "api/elf.h"
 #include "api/evict.h"
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/cpus.h"
 #include "base/is_mount.h"
 #include "base/local_error.h"
@@ -402,7 +403,7 @@ static int place_file(struct scan *scan, const struct bid_dirwalk_file *file, st
 		return r;
 	/* linking changes only ctime; any other change came from outside */
 	if (!is_racy(st) && fstat(ingest->fd, &after) == 0 && after.st_size == st->st_size &&
-	    after.st_mtim.tv_sec == st->st_mtim.tv_sec && after.st_mtim.tv_nsec == st->st_mtim.tv_nsec)
+	    bid_compare_times(&after.st_mtim, &st->st_mtim) == 0)
 		keep_key(pending, file, &after);
 	return 0;
 }

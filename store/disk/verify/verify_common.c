@@ -6,9 +6,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "disk/beneath.h"
 #include "disk/layout.h"
 #include "disk/store.h"
@@ -55,14 +55,6 @@ void bid_verify_count(struct bid_verify *verify)
 	*before = *now;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 int bid_verify_progress(struct bid_verify *verify)
 {
 	const struct bid_verify_config *config = verify->config;
@@ -71,7 +63,7 @@ int bid_verify_progress(struct bid_verify *verify)
 
 	if (r != 0 || !config->progress)
 		return r;
-	now = now_ms();
+	now = (uint64_t)bid_clock_ms();
 	if (now < verify->progress_ms + REPORT_MS)
 		return 0;
 	verify->progress_ms = now;
