@@ -103,7 +103,8 @@ static json_t *artifact_json(struct bid_store *store, const struct bid_artifact 
 	return json;
 }
 
-struct source_section_json {
+/* a part of the properties, to which the callbacks below add */
+struct part {
 	struct bid_store *store;
 	json_t *json;
 	struct timespec *changed;
@@ -111,7 +112,7 @@ struct source_section_json {
 
 static int add_source_section(void *user, const struct bid_artifact *artifact)
 {
-	const struct source_section_json *adding = user;
+	const struct part *adding = user;
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	bid_auto_free char *name = bid_utf8(bid_subpath_text(artifact->subpath));
 	json_t *json;
@@ -131,7 +132,7 @@ static void add_source_sections(struct bid_store *store, const struct bid_id *id
 	static const char *const keys[] = { "sources", "sections" };
 
 	for (int kind = BID_KIND_SOURCE; kind < BID_KIND_END; kind++) {
-		struct source_section_json adding = { .store = store, .json = json_object(), .changed = changed };
+		struct part adding = { .store = store, .json = json_object(), .changed = changed };
 
 		if (bid_store_each_source_section(store, id, (enum bid_kind)kind, add_source_section, &adding) == 0 &&
 		    json_object_size(adding.json) > 0)
@@ -150,17 +151,11 @@ static void add_unstripped(struct bid_store *store, const struct bid_id *id, jso
 		json_object_set_new(artifacts, bid_kind_name(artifact.kind), artifact_json(store, &artifact, &file, changed));
 }
 
-struct path_array {
-	struct bid_store *store;
-	json_t *json;
-	struct timespec *changed;
-};
-
 /* Add the original path of the name @path, "usr/bin/ls/ID", in order and only once. The name of perf's link comes first. */
 static int add_path(void *user, const char *path)
 {
-	const struct path_array *of = user;
-	json_t *paths = of->json, *added;
+	const struct part *adding = user;
+	json_t *paths = adding->json, *added;
 	char text[PATH_MAX + 1];
 	struct stat st;
 	size_t at;
@@ -169,8 +164,8 @@ static int add_path(void *user, const char *path)
 	if (!strrchr(path, '/'))
 		return 0;
 	/* a name came or went */
-	if (bid_store_stat(of->store, path, &st) == 0)
-		set_later(of->changed, &st.st_mtim);
+	if (bid_store_stat(adding->store, path, &st) == 0)
+		set_later(adding->changed, &st.st_mtim);
 	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
 	snprintf(text, sizeof(text), "%s%.*s", path[0] == '[' ? "" : "/", (int)(strrchr(path, '/') - path), path);
 	added = bid_json_text(text);
@@ -192,7 +187,7 @@ static int add_noted(void *user, const char *note, const char *path, bool there)
 }
 
 /* Add the target of perf's link, and the other recorded names. */
-static void add_paths(struct bid_store *store, const struct bid_id *id, struct path_array *paths)
+static void add_paths(struct bid_store *store, const struct bid_id *id, struct part *paths)
 {
 	char where[PATH_MAX];
 
@@ -219,7 +214,7 @@ int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_
 	json_object_set_new(json, "id", json_string(bid_id_format(id, hex)));
 	json_object_set_new(json, "paths", paths);
 	json_object_set_new(json, "artifacts", artifacts);
-	add_paths(store, id, &(struct path_array){ .store = store, .json = paths, .changed = &changed });
+	add_paths(store, id, &(struct part){ .store = store, .json = paths, .changed = &changed });
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++) {
 		struct bid_artifact artifact = { .id = *id, .kind = (enum bid_kind)kind };
 		struct bid_file file = BID_FILE_NONE;

@@ -25,27 +25,24 @@ static int look_again(struct bid_store *store, const struct bid_artifact *artifa
 	return r;
 }
 
-int bid_store_mark_added(struct bid_store *store, const struct bid_artifact *artifact)
-{
-	bid_auto_fd int lock = -1;
-	int r;
-
-	/* the user's already, as most are */
-	if (!bid_store_is_download(store, artifact))
-		return look_again(store, artifact);
-	lock = bid_store_lock(store, true);
-	r = look_again(store, artifact);
-	if (r == 0)
-		r = bid_record_set_how(store, artifact, NULL, BID_ADDED);
-	return r == -ENOENT ? look_again(store, artifact) : r;
-}
-
-int bid_store_pin(struct bid_store *store, const struct bid_artifact *artifact, bool pin)
+/* Change "how" of the record, as bid_record_set_how(), if the artifact still exists. */
+static int set_how(struct bid_store *store, const struct bid_artifact *artifact, const char *from, const char *to)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	int r = look_again(store, artifact);
 
 	if (r == 0)
-		r = bid_record_set_how(store, artifact, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
+		r = bid_record_set_how(store, artifact, from, to);
 	return r == -ENOENT ? look_again(store, artifact) : r;
+}
+
+int bid_store_mark_added(struct bid_store *store, const struct bid_artifact *artifact)
+{
+	/* most are the user's already */
+	return bid_store_is_download(store, artifact) ? set_how(store, artifact, NULL, BID_ADDED) : look_again(store, artifact);
+}
+
+int bid_store_pin(struct bid_store *store, const struct bid_artifact *artifact, bool pin)
+{
+	return set_how(store, artifact, pin ? BID_FETCHED : BID_PINNED, pin ? BID_PINNED : BID_FETCHED);
 }
