@@ -54,15 +54,6 @@ bool bid_perf_link_points_to(int fanout, const struct bid_id *disk_id, const cha
 	return target && strcmp(target, path) == 0;
 }
 
-/* Is @path absent? A failing stat(2) counts as present. */
-static bool is_absent(struct bid_store *store, const char *path)
-{
-	bid_auto_fd int fd = -1;
-	int r = bid_beneath_open(store->root, path, O_PATH, &fd);
-
-	return r == -ENOENT || r == -ENAMETOOLONG;
-}
-
 enum bid_perf_link_state bid_perf_link_look(struct bid_store *store, const struct bid_id *disk_id, char ret_target[static PATH_MAX])
 {
 	char link[BID_LAYOUT_MAX];
@@ -79,6 +70,7 @@ enum bid_perf_link_state bid_perf_link_look_in(struct bid_store *store, int fano
 {
 	char text[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *target;
+	struct stat st;
 	int r = bid_beneath_readlink(fanout, bid_id_format(disk_id, hex) + 2, text);
 
 	if (r == -EINVAL)
@@ -91,7 +83,8 @@ enum bid_perf_link_state bid_perf_link_look_in(struct bid_store *store, int fano
 	if (!target)
 		return BID_PERF_LINK_FOREIGN;
 	memcpy(ret_target, target, strlen(target) + 1);
-	if (is_absent(store, target))
+	r = bid_beneath_stat(store->root, target, &st);
+	if (r == -ENOENT || r == -ENAMETOOLONG)
 		return BID_PERF_LINK_DANGLING;
 	return bid_layout_is_named_after(target, disk_id) ? BID_PERF_LINK_GOOD : BID_PERF_LINK_MISMATCHED;
 }
