@@ -181,11 +181,6 @@ static int add_path(void *user, const char *path)
 	return 0;
 }
 
-static int add_noted(void *user, const char *note, const char *path, bool there)
-{
-	return there ? add_path(user, path) : 0;
-}
-
 /* Add the target of perf's link, and the other recorded names. */
 static void add_paths(struct bid_store *store, const struct bid_id *id, struct part *paths)
 {
@@ -195,7 +190,7 @@ static void add_paths(struct bid_store *store, const struct bid_id *id, struct p
 		add_path(paths, where);
 	for (; store; store = store->lower)
 		if (bid_store_has_paths(store))
-			bid_other_paths_each(store, id, add_noted, paths);
+			bid_other_paths_each(store, id, add_path, paths);
 }
 
 int bid_store_info(struct bid_store *store, const struct bid_id *id, char **ret_json, struct timespec *ret_changed)

@@ -56,40 +56,54 @@ static bool is_name_of(const struct bid_id *id, const char *path)
 	return strchr(path, '/') && bid_path_is_plain(path) && bid_layout_is_named_after(path, &disk_id);
 }
 
-int bid_other_paths_each(struct bid_store *store, const struct bid_id *id,
-			 int (*fn)(void *user, const char *note, const char *path, bool there), void *user)
+static int each_listed(struct bid_store *store, const struct bid_id *id,
+		       int (*fn)(void *user, int dir, const char *name, const char *path, bool exists), void *user)
 {
-	char notes[BID_LAYOUT_MAX], file[BID_LAYOUT_MAX + NAME_MAX + 2], path[PATH_MAX];
+	char notes[BID_LAYOUT_MAX], path[PATH_MAX];
 	bid_auto_dir DIR *dir = NULL;
 	struct dirent *entry;
 	int r = bid_beneath_opendir(store->root, notes_of(id, notes), &dir);
 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0) {
-		ssize_t len = readlinkat(dirfd(dir), entry->d_name, path, sizeof(path) - 1);
-
-		if (len < 0)
-			continue;
-		path[len] = '\0';
-		snprintf(file, sizeof(file), "%s/%s", notes, entry->d_name);
-		r = fn(user, file, path, is_name_of(id, path) && bid_objdir_kinds(store, path) != 0);
-	}
+	for (errno = 0; r == 0 && (entry = readdir(dir)); errno = 0)
+		if (bid_beneath_readlink(dirfd(dir), entry->d_name, path) == 0)
+			r = fn(user, dirfd(dir), entry->d_name, path, is_name_of(id, path) && bid_objdir_kinds(store, path) != 0);
 	return r != 0 ? r : -errno;
 }
 
-static int forget_note(void *user, const char *note, const char *path, bool there)
-{
-	const struct bid_store *store = user;
+struct each_path {
+	int (*fn)(void *user, const char *path);
+	void *user;
+};
 
-	bid_beneath_unlink(store->root, note);
+static int pass_existing(void *user, int dir, const char *name, const char *path, bool exists)
+{
+	const struct each_path *each = user;
+
+	return exists ? each->fn(each->user, path) : 0;
+}
+
+int bid_other_paths_each(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *path), void *user)
+{
+	return each_listed(store, id, pass_existing, &(struct each_path){ .fn = fn, .user = user });
+}
+
+static int unlist_path(void *user, int dir, const char *name, const char *path, bool exists)
+{
+	const bool *all = user;
+
+	if (*all || !exists)
+		unlinkat(dir, name, 0);
 	return 0;
 }
 
-void bid_other_paths_forget(struct bid_store *store, const struct bid_id *id)
+int bid_other_paths_forget(struct bid_store *store, const struct bid_id *id, bool all)
 {
 	char notes[BID_LAYOUT_MAX];
+	int r = each_listed(store, id, unlist_path, &all);
 
-	bid_other_paths_each(store, id, forget_note, store);
+	/* only an empty one goes */
 	bid_beneath_rmdir(store->root, notes_of(id, notes));
+	return r;
 }

@@ -14,13 +14,12 @@
 int bid_other_paths_note(struct bid_store *store, const struct bid_id *id, const char *path);
 
 /*
- * Call @fn for each listed path of @id; @note is the file of the list entry, @there whether @path exists now. A non-zero return
- * ends the enumeration and is returned. The callback may remove both.
+ * Call @fn for each listed path of @id that exists. A non-zero return ends the enumeration and is returned. The callback may remove
+ * the path.
  */
-int bid_other_paths_each(struct bid_store *store, const struct bid_id *id,
-			 int (*fn)(void *user, const char *note, const char *path, bool there), void *user);
+int bid_other_paths_each(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *path), void *user);
 
-/* Remove all listed paths of @id. */
-void bid_other_paths_forget(struct bid_store *store, const struct bid_id *id);
+/* Take the paths of @id off the list: those that no longer exist, or with @all every one. Returns 0 or a negative errno. */
+int bid_other_paths_forget(struct bid_store *store, const struct bid_id *id, bool all);
 
 #endif

@@ -36,7 +36,7 @@ void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, u
 	if (last) {
 		bid_source_sections_remove(store, disk_id, BID_KIND_SOURCE);
 		bid_source_sections_remove(store, disk_id, BID_KIND_SECTION);
-		bid_other_paths_forget(store, disk_id);
+		bid_other_paths_forget(store, disk_id, true);
 		bid_derived_forget(store, disk_id);
 	}
 }

@@ -39,25 +39,20 @@ static bool is_recorded(const json_t *record, int fd)
 }
 
 /* Remove the artifact in @objdir if it is the download: [debuginfod] has downloads alone, and elsewhere its bytes tell. */
-static void remove_copy(struct download *download, const char *objdir)
+static int remove_copy(void *user, const char *objdir)
 {
+	struct download *download = user;
 	int root = download->store->root, r;
 	char path[BID_LAYOUT_FILE_MAX];
 	bid_auto_fd int fd = -1;
 
 	r = bid_beneath_open(root, bid_layout_file(objdir, download->artifact->kind, path), O_RDONLY | O_NONBLOCK, &fd);
 	if (r == -ENOENT || r == -ENOTDIR)
-		return;
+		return 0;
 	if (!bid_is_unnamed(objdir) && (r < 0 || !is_recorded(download->record, fd)))
 		download->kept = true;
 	else
 		bid_beneath_unlink(root, path);
-}
-
-static int remove_noted_copy(void *user, const char *note, const char *path, bool there)
-{
-	if (there)
-		remove_copy(user, path);
 	return 0;
 }
 
@@ -81,7 +76,7 @@ bool bid_remove_download(struct bid_store *store, const struct bid_artifact *art
 	download.record = record;
 	while (bid_id_dirs_next(&dirs, store, &stored.id, stored.kind))
 		remove_copy(&download, dirs.path);
-	bid_other_paths_each(store, &stored.id, remove_noted_copy, &download);
+	bid_other_paths_each(store, &stored.id, remove_copy, &download);
 	json_decref(record);
 	if (!download.kept)
 		bid_record_drop(store, &stored);

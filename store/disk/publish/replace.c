@@ -70,16 +70,12 @@ static int replace_file(struct replacing *replacing, const char *path)
 	return r;
 }
 
-static int replace_in(struct replacing *replacing, const char *objdir)
+static int replace_in(void *user, const char *objdir)
 {
+	struct replacing *replacing = user;
 	char path[BID_LAYOUT_FILE_MAX];
 
 	return replace_file(replacing, bid_layout_file(objdir, replacing->artifact->kind, path));
-}
-
-static int replace_noted(void *user, const char *note, const char *path, bool there)
-{
-	return there ? replace_in(user, path) : 0;
 }
 
 int bid_replace(struct bid_store *store, const struct bid_artifact *artifact, const char *path, const struct stat *only, int fd)
@@ -92,7 +88,7 @@ int bid_replace(struct bid_store *store, const struct bid_artifact *artifact, co
 	while (r == 0 && bid_id_dirs_next(&dirs, store, &disk_id, artifact->kind))
 		r = replace_in(&replacing, dirs.path);
 	if (r == 0)
-		r = bid_other_paths_each(store, &disk_id, replace_noted, &replacing);
+		r = bid_other_paths_each(store, &disk_id, replace_in, &replacing);
 	if (r == 0 && path)
 		r = replace_file(&replacing, path);
 	return r < 0 ? r : replacing.names;

@@ -276,26 +276,10 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 	return bid_verify_found(verify, &finding);
 }
 
-static int tidy_name(void *user, const char *note, const char *path, bool there)
-{
-	const struct bid_store *store = user;
-
-	if (!there)
-		bid_beneath_unlink(store->root, note);
-	return 0;
-}
-
 /* Remove recorded names that a user removed. This is no finding: such a name may come again. */
 static int visit_names(struct bid_verify *verify, const struct bid_verify_folder *folder, const char *path, const struct bid_id *id)
 {
-	int r;
-
-	if (!verify->config->repair || verify->shared->blind)
-		return 0;
-	r = bid_other_paths_each(verify->store, id, tidy_name, verify->store);
-	/* only an empty one goes */
-	bid_beneath_rmdir(verify->store->root, path);
-	return r;
+	return verify->config->repair && !verify->shared->blind ? bid_other_paths_forget(verify->store, id, false) : 0;
 }
 
 /* Call @fn for each name in the folder @path. */
