@@ -12,7 +12,6 @@
 #include "base/array.h"
 #include "base/cleanup.h"
 #include "disk/layout.h"
-#include "disk/record.h"
 #include "disk/store.h"
 
 enum {
@@ -24,7 +23,7 @@ static int open_parent(struct bid_store *store, const char *folder, const struct
 		       bool make, int *ret_dir, char ret_name[static BID_LAYOUT_MAX + BID_FACT_MORE_MAX])
 {
 	char record[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, folder, artifact, make, ret_dir, record);
+	int r = bid_store_open_fanout(store, folder, artifact, make, ret_dir, record);
 
 	if (r == 0)
 		snprintf(ret_name, BID_LAYOUT_MAX + BID_FACT_MORE_MAX, "%s%s%s", record, *more ? "." : "", more);

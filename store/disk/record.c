@@ -54,21 +54,6 @@ bool bid_record_parse_name(const char *first, const char *name, struct bid_artif
 	return bid_id_parse_str(hex, &ret_artifact->id) == 0;
 }
 
-int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
-		      char ret_name[static BID_LAYOUT_MAX])
-{
-	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
-	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
-	const char *name;
-	int r;
-
-	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(artifact, suffix), path);
-	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
-	if (r == 0)
-		memcpy(ret_name, name, strlen(name) + 1);
-	return r;
-}
-
 /* Set a string. Leaves out NULL, and a server's string that is not UTF-8, to save the rest of the record. */
 static void set_string(json_t *object, const char *key, const char *value)
 {
@@ -155,7 +140,7 @@ static int write_json(struct bid_store *store, const struct bid_artifact *artifa
 	int r = format_record(json, &text);
 
 	if (r == 0)
-		r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, true, &dir, name);
+		r = bid_store_open_fanout(store, BID_LAYOUT_RECORDS, artifact, true, &dir, name);
 	if (r == 0)
 		r = bid_temp_write(store, text, strlen(text), dir, name, false);
 	return r == -EEXIST ? bid_temp_write(store, text, strlen(text), dir, name, true) : r;
@@ -174,7 +159,7 @@ int bid_record_stat(struct bid_store *store, const struct bid_artifact *artifact
 {
 	char name[BID_LAYOUT_MAX];
 	bid_auto_fd int dir = -1;
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
+	int r = bid_store_open_fanout(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	if (r < 0)
 		return r;
@@ -185,7 +170,7 @@ int bid_record_drop(struct bid_store *store, const struct bid_artifact *artifact
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
+	int r = bid_store_open_fanout(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	return r == 0 && unlinkat(dir, name, 0) < 0 ? -errno : r;
 }
@@ -197,7 +182,7 @@ int bid_record_used(struct bid_store *store, const struct bid_artifact *artifact
 	struct stat st;
 	int r;
 
-	r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
+	r = bid_store_open_fanout(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 	if (r < 0)
 		return r;
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -227,7 +212,7 @@ int bid_record_read(struct bid_store *store, const struct bid_artifact *artifact
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
-	int r = bid_record_parent(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
+	int r = bid_store_open_fanout(store, BID_LAYOUT_RECORDS, artifact, false, &dir, name);
 
 	return r < 0 ? r : read_named(dir, name, ret_json);
 }

@@ -53,13 +53,6 @@ int bid_record_used(struct bid_store *store, const struct bid_artifact *artifact
 typedef int (*bid_record_fn)(void *user, const struct bid_artifact *artifact, const json_t *record, const struct stat *st);
 int bid_record_each(struct bid_store *store, bid_record_fn fn, void *user);
 
-/*
- * Open the directory of the record of @artifact, or of its namesake in another private @folder, and set its name. Creates the
- * directory if @make. Returns 0, -ENOENT, or as openat2(2).
- */
-int bid_record_parent(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
-		      char ret_name[static BID_LAYOUT_MAX]);
-
 /* Parse the record name "xx/NAME". The name contains only a hash of the subpath. Returns false for another name. */
 bool bid_record_parse_name(const char *first, const char *name, struct bid_artifact *ret_artifact);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "base/log.h"
 #include "base/world_readable.h"
 #include "disk/beneath.h"
+#include "disk/layout.h"
 
 enum { NAMED_S = 2 }; /* seconds between the creation of a file and its names */
 
@@ -52,6 +54,21 @@ bool bid_store_writable(const struct bid_store *store)
 int bid_store_statfs(struct bid_store *store, struct statvfs *ret_statvfs)
 {
 	return fstatvfs(store->root, ret_statvfs) < 0 ? -errno : 0;
+}
+
+int bid_store_open_fanout(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
+			  char ret_name[static BID_LAYOUT_MAX])
+{
+	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
+	char path[BID_LAYOUT_MAX], suffix[BID_LAYOUT_SUFFIX_MAX];
+	const char *name;
+	int r;
+
+	bid_layout_fanout_path(folder, &disk_id, bid_layout_suffix(artifact, suffix), path);
+	r = bid_beneath_parent(store->root, path, make ? O_CREAT : O_PATH, ret_dir, &name);
+	if (r == 0)
+		memcpy(ret_name, name, strlen(name) + 1);
+	return r;
 }
 
 int bid_store_each_fanout(struct bid_store *store, const char *base, int (*fn)(void *user, DIR *dir, const char *first), void *user)

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "api/store.h"
+#include "disk/layout.h"
 
 struct bid_space;
 struct bid_check_cache;
@@ -68,6 +69,13 @@ bool bid_store_is_fresh(struct bid_store *store, const struct stat *st);
  * bid_store_open_linked(). Returns 0, -ENOENT for anything but a regular file, or as openat2(2); an error leaves @file as it is.
  */
 int bid_store_open_file(struct bid_store *store, const char *path, bool linked, struct bid_file *file);
+
+/*
+ * Open the directory ".bidfs/FOLDER/xx" of @artifact in the private @folder, and set the name of its file there, "rest.KIND".
+ * Creates the directory if @make. Returns 0, -ENOENT, or as openat2(2).
+ */
+int bid_store_open_fanout(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, bool make, int *ret_dir,
+			  char ret_name[static BID_LAYOUT_MAX]);
 
 /*
  * Call @fn for each existing directory "BASE/xx" of @store, in the order of the first byte xx of an id. A non-zero return ends the
