@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check that the includes of each paragraph are sorted. Only cmocka.h comes behind the headers that it needs."""
+"""Check that the includes of each paragraph are sorted, each once. Only cmocka.h comes behind the headers that it needs."""
 import re
 
 from lint import files, finish, name_of
@@ -25,7 +25,7 @@ def check(path):
         if "cmocka.h" in names:
             names = [name for name in names if name not in CMOCKA]
         for before, name in zip(names, names[1:]):
-            if name < before:
+            if name <= before:
                 yield f"{name_of(path)}:{number}: '{name}' behind '{before}'"
 
 
