@@ -15,7 +15,7 @@ struct check_cache_entry {
 	bool examined; /* has_dwarf and the like were looked for */
 	bool logged; /* the log has the refusal */
 	unsigned underivable; /* bits of kinds */
-	struct bid_identity identity;
+	struct bid_check check;
 };
 
 struct bid_check_cache {
@@ -51,8 +51,7 @@ static struct check_cache_entry *slot_of(struct bid_check_cache *check_cache, co
 	return &check_cache->slots[hash >> 32 & (SLOTS - 1)];
 }
 
-static bool recall_check(struct bid_check_cache *check_cache, const struct stat *st, bool want_dwarf,
-			 struct bid_identity *ret_identity)
+static bool recall_check(struct bid_check_cache *check_cache, const struct stat *st, bool want_dwarf, struct bid_check *ret_check)
 {
 	const struct check_cache_entry *slot = slot_of(check_cache, st);
 	bool found;
@@ -60,14 +59,14 @@ static bool recall_check(struct bid_check_cache *check_cache, const struct stat 
 	pthread_mutex_lock(&check_cache->lock);
 	found = bid_stat_data_is_current(&slot->stat_data, st) && (slot->examined || !want_dwarf);
 	if (found)
-		*ret_identity = slot->identity;
+		*ret_check = slot->check;
 	pthread_mutex_unlock(&check_cache->lock);
 	return found;
 }
 
 /* Cache the check of the file with @st; @stat_data was taken before the file was read. */
 static void keep_check(struct bid_check_cache *check_cache, const struct stat *st, const struct bid_stat_data *stat_data,
-		       bool examined, const struct bid_identity *identity)
+		       bool examined, const struct bid_check *check)
 {
 	struct check_cache_entry *slot = slot_of(check_cache, st);
 	bool same;
@@ -79,28 +78,28 @@ static void keep_check(struct bid_check_cache *check_cache, const struct stat *s
 		.examined = examined,
 		.logged = same && slot->logged,
 		.underivable = same ? slot->underivable : 0,
-		.identity = *identity,
+		.check = *check,
 	};
 	pthread_mutex_unlock(&check_cache->lock);
 }
 
 int bid_check_cache_get(struct bid_check_cache *check_cache, int fd, const struct stat *st, bool want_dwarf,
-			struct bid_identity *ret_identity)
+			struct bid_check *ret_check)
 {
 	struct bid_stat_data stat_data = bid_stat_data_of(st);
-	struct bid_identity identity = { 0 };
+	struct bid_check check = { 0 };
 	struct bid_elf_info info;
 	int r;
 
-	if (recall_check(check_cache, st, want_dwarf, ret_identity))
+	if (recall_check(check_cache, st, want_dwarf, ret_check))
 		return 0;
 
-	r = bid_elf_build_id(fd, &identity.id);
+	r = bid_elf_build_id(fd, &check.id);
 	if (r == -ENOEXEC) {
 		r = bid_elf_is_packed(fd);
 		if (r < 0)
 			return r;
-		identity.packed = r;
+		check.packed = r;
 	} else if (r < 0 && r != -ENODATA) {
 		return r;
 	} else if (want_dwarf) {
@@ -108,22 +107,22 @@ int bid_check_cache_get(struct bid_check_cache *check_cache, int fd, const struc
 		/* an unreadable file may have an id */
 		if (r < 0 && r != -EBADMSG && r != -ENOEXEC)
 			return r;
-		identity.has_dwarf = r == 0 && info.has_dwarf;
-		identity.has_symtab = r == 0 && info.has_symtab;
+		check.has_dwarf = r == 0 && info.has_dwarf;
+		check.has_symtab = r == 0 && info.has_symtab;
 	}
-	keep_check(check_cache, st, &stat_data, want_dwarf, &identity);
-	*ret_identity = identity;
+	keep_check(check_cache, st, &stat_data, want_dwarf, &check);
+	*ret_check = check;
 	return 0;
 }
 
 void bid_check_cache_unpacked(struct bid_check_cache *check_cache, const struct stat *st, int fault, const struct bid_id *id)
 {
 	struct bid_stat_data stat_data = bid_stat_data_of(st);
-	struct bid_identity identity = { .packed = true, .unpacked = true, .fault = fault < 0 ? fault : 0 };
+	struct bid_check check = { .packed = true, .unpacked = true, .fault = fault < 0 ? fault : 0 };
 
 	if (fault == 0)
-		identity.id = *id;
-	keep_check(check_cache, st, &stat_data, true, &identity);
+		check.id = *id;
+	keep_check(check_cache, st, &stat_data, true, &check);
 }
 
 bool bid_check_cache_log_once(struct bid_check_cache *check_cache, const struct stat *st)

@@ -18,7 +18,7 @@
 
 struct bid_check_cache;
 
-struct bid_identity {
+struct bid_check {
 	struct bid_id id; /* id of the file, or of the ELF file in a packed one; len 0 without an id */
 	bool packed; /* a compressed file, which may hold an ELF file */
 	bool unpacked; /* @id or @fault is valid for a packed file */
@@ -37,7 +37,7 @@ void bid_check_cache_free(struct bid_check_cache *check_cache);
  * unreadable file.
  */
 int bid_check_cache_get(struct bid_check_cache *check_cache, int fd, const struct stat *st, bool want_dwarf,
-			struct bid_identity *ret_identity);
+			struct bid_check *ret_check);
 
 /*
  * True on the first call for the file with the attributes @st, until the file changes or the cache drops it: for one log line.
@@ -48,7 +48,7 @@ bool bid_check_cache_log_once(struct bid_check_cache *check_cache, const struct 
 /* Store the result of unpacking the file with the attributes @st: @id, or @fault if that is negative. */
 void bid_check_cache_unpacked(struct bid_check_cache *check_cache, const struct stat *st, int fault, const struct bid_id *id);
 
-/* Remember that no artifact of @kind can be derived from the file with the attributes @st, whose identity the cache has. */
+/* Remember that no artifact of @kind can be derived from the file with the attributes @st, whose check the cache has. */
 void bid_check_cache_set_underivable(struct bid_check_cache *check_cache, const struct stat *st, enum bid_kind kind);
 bool bid_check_cache_is_underivable(struct bid_check_cache *check_cache, const struct stat *st, enum bid_kind kind);
 

@@ -28,17 +28,17 @@ static int open_regular(struct bid_store *store, const char *path, struct bid_fi
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
-static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bid_file *file)
+static int open_unpacked(struct bid_store *upper, const struct bid_id *id, struct bid_file *file)
 {
-	struct bid_identity identity;
+	struct bid_check check;
 	char path[BID_LAYOUT_MAX];
 	int r;
 
 	r = open_regular(upper, bid_derived_path(&(struct bid_artifact){ .id = *id, .kind = BID_KIND_ELF }, path), file);
 	if (r < 0)
 		return r;
-	r = bid_check_cache_get(upper->check_cache, file->fd, &file->st, false, &identity);
-	if (r == 0 && (identity.packed || !bid_id_answers(&identity.id, id)))
+	r = bid_check_cache_get(upper->check_cache, file->fd, &file->st, false, &check);
+	if (r == 0 && (check.packed || !bid_id_answers(&check.id, id)))
 		r = -EBADMSG;
 	if (r < 0)
 		bid_file_release(file);
@@ -46,11 +46,11 @@ static int open_kept(struct bid_store *upper, const struct bid_id *id, struct bi
 }
 
 /* Replace the compressed @file by its unpacked copy, if there is a correct one. */
-static void look_unpacked(struct bid_store *store, const struct bid_id *requested, struct bid_file *file)
+static void use_unpacked(struct bid_store *store, const struct bid_id *requested, struct bid_file *file)
 {
 	struct bid_file kept = { .fd = -1, .kind = file->kind };
 
-	file->packed = open_kept(bid_store_upper(store), requested, &kept) < 0;
+	file->packed = open_unpacked(bid_store_upper(store), requested, &kept) < 0;
 	if (file->packed)
 		return;
 	bid_file_release(file);
@@ -65,21 +65,21 @@ static int check_file(struct bid_store *store, const struct bid_id *requested, s
 {
 	struct bid_id disk_id = bid_layout_disk_id(requested);
 	bool debuginfo = file->kind == BID_KIND_DEBUGINFO;
-	struct bid_identity identity;
+	struct bid_check check;
 	int r;
 
-	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, debuginfo, &identity);
+	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, debuginfo, &check);
 	if (r < 0)
 		return r;
-	file->stripped = debuginfo && !identity.packed && !identity.has_dwarf && !identity.has_symtab;
+	file->stripped = debuginfo && !check.packed && !check.has_dwarf && !check.has_symtab;
 	/* @requested may be longer than the on-disk id: a file may be correct at its path and still not answer @requested */
-	*ret_wrong = !bid_id_answers(&identity.id, &disk_id);
-	if (identity.fault < 0)
-		return identity.fault;
-	if ((!identity.packed || identity.unpacked) && !bid_id_answers(&identity.id, requested))
+	*ret_wrong = !bid_id_answers(&check.id, &disk_id);
+	if (check.fault < 0)
+		return check.fault;
+	if ((!check.packed || check.unpacked) && !bid_id_answers(&check.id, requested))
 		return -EBADMSG;
-	if (identity.packed)
-		look_unpacked(store, requested, file);
+	if (check.packed)
+		use_unpacked(store, requested, file);
 	return 0;
 }
 
@@ -139,15 +139,15 @@ bool bid_is_anothers_file(struct bid_store *store, const char *path, const struc
 
 int bid_store_recheck(struct bid_store *store, const struct bid_artifact *artifact, const struct bid_file *file)
 {
-	struct bid_identity identity;
+	struct bid_check check;
 	int r;
 
 	if (!bid_kind_is_elf(artifact->kind))
 		return 0;
-	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, false, &identity);
+	r = bid_check_cache_get(store->check_cache, file->fd, &file->st, false, &check);
 	if (r < 0)
 		return r;
-	return identity.packed || !bid_id_answers(&identity.id, &artifact->id) ? -EBADMSG : 0;
+	return check.packed || !bid_id_answers(&check.id, &artifact->id) ? -EBADMSG : 0;
 }
 
 /*
@@ -175,8 +175,8 @@ static bool is_refused(struct bid_store *store, const struct bid_id *disk_id, en
 }
 
 /* Open the file of @artifact in @objdir; in perf's old layout @objdir is the file itself. */
-static int find_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *disk_id,
-			  const struct bid_artifact *artifact, struct bid_file *ret_file)
+static int lookup_in_objdir(struct bid_store *store, const char *objdir, const struct bid_id *disk_id,
+			    const struct bid_artifact *artifact, struct bid_file *ret_file)
 {
 	char path[BID_LAYOUT_FILE_MAX];
 	int r;
@@ -200,15 +200,15 @@ bool bid_probes_precede(const struct stat *st, const struct stat *before)
 }
 
 /* Find one kind in all object directories of one on-disk id. @objdir iterates over them, and begins with step 0. */
-static int find_on_disk(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
-			const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
+static int lookup_on_disk(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
+			  const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_file file = BID_FILE_NONE, best = BID_FILE_NONE;
 	struct bid_foreign foreign = { 0 };
 	int result = -ENOENT;
 
 	while (bid_id_dirs_next(dirs, store, disk_id, artifact->kind)) {
-		int r = find_in_objdir(store, dirs->path, disk_id, artifact, &file);
+		int r = lookup_in_objdir(store, dirs->path, disk_id, artifact, &file);
 
 		if (r == 0 && file.stripped)
 			r = skip_poor(&file, poor);
@@ -243,22 +243,22 @@ static int find_on_disk(struct bid_store *store, struct bid_id_dirs *dirs, const
 }
 
 /* Find an ELF file that was not stripped: it is its own debuginfo. A compressed one shows that only unpacked; see skip_poor(). */
-static int find_elf_with_dwarf(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
-			       const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
+static int lookup_elf_with_dwarf(struct bid_store *store, struct bid_id_dirs *dirs, const struct bid_id *disk_id,
+				 const struct bid_id *id, struct bid_file *poor, struct bid_file *ret_file)
 {
 	struct bid_artifact artifact = { .id = *id, .kind = BID_KIND_ELF };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_identity identity;
+	struct bid_check check;
 	int r;
 
 	dirs->step = 0;
-	r = find_on_disk(store, dirs, disk_id, &artifact, NULL, &file);
+	r = lookup_on_disk(store, dirs, disk_id, &artifact, NULL, &file);
 	if (r == 0 && file.packed)
 		r = skip_poor(&file, poor);
 	if (r < 0)
 		return r;
-	r = bid_check_cache_get(store->check_cache, file.fd, &file.st, true, &identity);
-	if (r == 0 && !identity.has_dwarf)
+	r = bid_check_cache_get(store->check_cache, file.fd, &file.st, true, &check);
+	if (r == 0 && !check.has_dwarf)
 		r = -ENOENT;
 	if (r < 0) {
 		bid_file_release(&file);
@@ -268,7 +268,8 @@ static int find_elf_with_dwarf(struct bid_store *store, struct bid_id_dirs *dirs
 	return 0;
 }
 
-static int find_here(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *poor, struct bid_file *ret_file)
+static int lookup_here(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *poor,
+		       struct bid_file *ret_file)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;
@@ -276,10 +277,10 @@ static int find_here(struct bid_store *store, const struct bid_artifact *artifac
 
 	while (bid_alias_next(&alias, &artifact->id, &disk_id)) {
 		struct bid_id_dirs dirs = { 0 };
-		int r = find_on_disk(store, &dirs, &disk_id, artifact, poor, ret_file), unstripped = -ENOENT;
+		int r = lookup_on_disk(store, &dirs, &disk_id, artifact, poor, ret_file), unstripped = -ENOENT;
 
 		if (r < 0 && artifact->kind == BID_KIND_DEBUGINFO)
-			unstripped = find_elf_with_dwarf(store, &dirs, &disk_id, &artifact->id, poor, ret_file);
+			unstripped = lookup_elf_with_dwarf(store, &dirs, &disk_id, &artifact->id, poor, ret_file);
 		if (r == 0 || unstripped == 0)
 			return 0;
 		if (r != -ENOENT || unstripped != -ENOENT)
@@ -294,7 +295,7 @@ int bid_lookup_file(struct bid_store *store, const struct bid_artifact *artifact
 	int result = -ENOENT;
 
 	for (; store && result != 0; store = store->lower) {
-		int r = find_here(store, artifact, &poor, ret_file);
+		int r = lookup_here(store, artifact, &poor, ret_file);
 
 		if (r == 0 || result == -ENOENT)
 			result = r;
@@ -314,7 +315,7 @@ int bid_store_lookup_in(struct bid_store *store, const char *dir, const struct b
 	int result = -ENOENT;
 
 	for (; store; store = store->lower) {
-		int r = bid_store_has_paths(store) ? find_in_objdir(store, dir, &disk_id, artifact, &file) : -ENOENT;
+		int r = bid_store_has_paths(store) ? lookup_in_objdir(store, dir, &disk_id, artifact, &file) : -ENOENT;
 
 		if (r == 0 && file.packed) {
 			bid_file_release(&file);

@@ -35,7 +35,7 @@ static int open_file(struct bid_check_cache **ret_check_cache, struct stat *ret_
 
 static void test_file_changed_just_now_is_read_again_and_reported_once(void **state)
 {
-	struct bid_identity identity;
+	struct bid_check check;
 	struct bid_check_cache *check_cache;
 	struct stat st;
 	int fd;
@@ -44,21 +44,21 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 	assert_false(bid_check_cache_log_once(check_cache, &st));
 	/* a time that is still to come is never old enough to be trusted */
 	st.st_ctim.tv_sec += 1000000;
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
-	assert_int_equal(identity.id.bytes[0], 1);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &check), 0);
+	assert_int_equal(check.id.bytes[0], 1);
 	assert_true(bid_check_cache_log_once(check_cache, &st));
 	fill(fd, two);
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, true, &identity), 0);
-	assert_int_equal(identity.id.bytes[0], 2);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, true, &check), 0);
+	assert_int_equal(check.id.bytes[0], 2);
 	assert_false(bid_check_cache_log_once(check_cache, &st));
 
-	/* the identity of an old file is remembered */
+	/* the check of an old file is remembered */
 	st.st_ctim.tv_sec = 1000;
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &check), 0);
 	assert_true(bid_check_cache_log_once(check_cache, &st));
 	fill(fd, one);
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
-	assert_int_equal(identity.id.bytes[0], 2);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &check), 0);
+	assert_int_equal(check.id.bytes[0], 2);
 	assert_false(bid_check_cache_log_once(check_cache, &st));
 	bid_check_cache_free(check_cache);
 	close(fd);
@@ -66,7 +66,7 @@ static void test_file_changed_just_now_is_read_again_and_reported_once(void **st
 
 static void test_file_without_symbols_is_remembered_until_it_changes(void **state)
 {
-	struct bid_identity identity;
+	struct bid_check check;
 	struct bid_check_cache *check_cache;
 	struct stat st, fresh;
 	int fd;
@@ -75,18 +75,18 @@ static void test_file_without_symbols_is_remembered_until_it_changes(void **stat
 	fresh = st;
 	fresh.st_ctim.tv_sec += 1000000;
 	st.st_ctim.tv_sec = 1000;
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &identity), 0);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, false, &check), 0);
 	assert_false(bid_check_cache_is_underivable(check_cache, &st, BID_KIND_KALLSYMS));
 	bid_check_cache_set_underivable(check_cache, &st, BID_KIND_KALLSYMS);
 	assert_true(bid_check_cache_is_underivable(check_cache, &st, BID_KIND_KALLSYMS));
 	assert_false(bid_check_cache_is_underivable(check_cache, &st, BID_KIND_PROBES));
 	/* a second look, for the sections */
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, true, &identity), 0);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &st, true, &check), 0);
 	assert_true(bid_check_cache_is_underivable(check_cache, &st, BID_KIND_KALLSYMS));
 	st.st_size++;
 	assert_false(bid_check_cache_is_underivable(check_cache, &st, BID_KIND_KALLSYMS));
 	/* a file that may still change is never remembered */
-	assert_int_equal(bid_check_cache_get(check_cache, fd, &fresh, false, &identity), 0);
+	assert_int_equal(bid_check_cache_get(check_cache, fd, &fresh, false, &check), 0);
 	bid_check_cache_set_underivable(check_cache, &fresh, BID_KIND_KALLSYMS);
 	assert_false(bid_check_cache_is_underivable(check_cache, &fresh, BID_KIND_KALLSYMS));
 	bid_check_cache_free(check_cache);

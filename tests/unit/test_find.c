@@ -107,7 +107,7 @@ static void test_file_changed_in_place_is_not_served(void **state)
 	perf_adds(fixture, "a", "usr/bin/a", ID_A, "elf");
 	run(fixture, "touch -d '1 hour ago' store/usr/bin/a/" ID_A "/elf");
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
-	usleep(50 * 1000); /* past the age at which a identity is kept */
+	usleep(50 * 1000); /* past the age at which the check cache keeps a file */
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	/* same inode, same size, even the same time of modification */
 	run(fixture,
