@@ -82,7 +82,8 @@ def users_of(path):
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            links = [os.readlink(link) for link in (entry / "cwd", *(entry / "fd").iterdir())]
+            # the list of our own descriptors has that of the list, which is closed
+            links = [os.readlink(link) for link in (entry / "cwd", *(entry / "fd").iterdir()) if link.is_symlink()]
             maps = (entry / "maps").read_text(errors="replace")
             if f" {path}/" in maps or any(link == str(path) or link.startswith(f"{path}/") for link in links):
                 users.append(f"{entry.name} ({(entry / 'comm').read_text().strip()})")
