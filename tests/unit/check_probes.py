@@ -35,8 +35,9 @@ MEMORY = ["4@(%rax)", "4@8(%rax)", "4@+8(%rbx)", "-4@-8(%rbp)", "8@0(%rsp)", "1@
           "-4@$5", "4@$-1", "4@%fs:8"]
 # arguments at which perf stops, or which the kernel refuses
 NOT_PERFS = ["16@%rax", "8@%xmm0", "8@16(%rip)", "8@24%rax", "8@(%rax", "8@", "@%rax", "8@%", "8@-", "8@()", "8@(%)"]
-AARCH64 = {"-4@x0": "%x0:s32", "8@x29": "%x29:u64", "8@[sp]": "+0(%sp):u64", "-4@[sp, 12]": "+12(%sp):s32", "8@x31": None,
-           "4@w0": None, "8@[x1]": None, "8@[sp,": None, "8@[sp, x1]": None, "8@[sp": None, "2@[sp, 6]": "+6(%sp):u16"}
+AARCH64 = {"-4@x0": "%x0:s32", "8@x9": "%x9:u64", "8@x10": "%x10:u64", "8@x29": "%x29:u64", "8@x30": "%x30:u64",
+           "8@[sp]": "+0(%sp):u64", "-4@[sp, 12]": "+12(%sp):s32", "8@x31": None, "4@w0": None, "8@[x1]": None, "8@[sp,": None,
+           "8@[sp, x1]": None, "8@[sp": None, "2@[sp, 6]": "+6(%sp):u16"}
 # programs of Debian's packages, if installed
 SYSTEM = ["/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/x86_64-linux-gnu/libpython3.11.so.1.0",
           "/usr/lib/x86_64-linux-gnu/libpython3.13.so.1.0"]

@@ -135,6 +135,31 @@ static bool is_skeleton(const char *name)
 	return bid_elf_is_skeleton(fd);
 }
 
+/* Copy the program "split" to "marked", with its .debug_info marked as compressed; the bytes stay. False for another machine. */
+static bool mark_compressed(void)
+{
+	bid_auto_free char *data = NULL;
+	const Elf64_Ehdr *header;
+	Elf64_Shdr *sections;
+	const char *names;
+	size_t len, marked = 0;
+
+	elf_fixture_read("split", &data, &len);
+	if (!is_read_as_it_is(data))
+		return false;
+	header = (const void *)data;
+	sections = (void *)(data + header->e_shoff);
+	names = data + sections[header->e_shstrndx].sh_offset;
+	for (size_t i = 1; i < header->e_shnum; i++)
+		if (strcmp(names + sections[i].sh_name, ".debug_info") == 0) {
+			sections[i].sh_flags |= SHF_COMPRESSED;
+			marked++;
+		}
+	assert_int_equal(marked, 1);
+	elf_fixture_write("marked", data, len);
+	return true;
+}
+
 static void test_split_dwarf_leaves_a_skeleton(void **state)
 {
 	static const char source[] = "int main(void) { return 0; }\n", *const versions[] = { "-gdwarf-4", "-gdwarf-5" };
@@ -143,6 +168,7 @@ static void test_split_dwarf_leaves_a_skeleton(void **state)
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
 		RUN("gcc", versions[i], "-gsplit-dwarf", "-o", "split", "split.c");
 		assert_true(is_skeleton("split"));
+		assert_false(mark_compressed() && is_skeleton("marked"));
 		RUN("objcopy", "--only-keep-debug", "split", "split.debug");
 		assert_true(is_skeleton("split.debug"));
 		RUN("gcc", versions[i], "-o", "whole", "split.c");
