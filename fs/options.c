@@ -31,7 +31,7 @@ enum {
 };
 
 static const char usage[] =
-	"usage: mount.bidfs [STORE] [MOUNTPOINT] [-fhnsvV] [-o OPTION[,OPTION]...]\n"
+	"Usage: mount.bidfs [STORE] [MOUNTPOINT] [-fhnsvV] [-o OPTION[,OPTION]...]\n"
 	"\n"
 	"Mount a store of ELF files by build-id. STORE is perf's buildid.dir by default, or ~/.debug; MOUNTPOINT is\n"
 	"/run/bidfs if you may mount there, else $XDG_RUNTIME_DIR/bid. Prints the mount point when the mount is ready.\n"
@@ -42,7 +42,7 @@ static const char usage[] =
 	"  -o lower=DIR            read DIR, too, and never write it: another ~/.debug, /usr/lib/debug, or a cache of\n"
 	"                          libdebuginfod; repeatable. 'none' excludes the user's own cache ('debuginfod')\n"
 	"  -o links=DIR[:DIR]...   follow links of lower stores and of trees into DIR, such as /nix/store\n"
-	"  -o view=all|debug       mount the whole tree, or what debuggers look for in /usr/lib/debug (default: all)\n"
+	"  -o view=all|debug       mount the whole tree, or the debuggers' view of it (default: all)\n"
 	"  -o wait=SECONDS         wait for a download at most; 0 waits for ever (default: 10)\n"
 	"  -o errors=enoent|strict choose the errno of a failed download (default: enoent)\n"
 	"  -o require=any|signed   serve no download without a valid signature (default: any)\n"
@@ -79,7 +79,7 @@ static const char accepted[] =
 static const struct {
 	const char *names, *reason;
 } foreign[] = {
-	{ " allow_root ", "it lets root in alone, which this file system cannot do - name 'allow_other' to let all users in" },
+	{ " allow_root ", "it lets root in alone, and bidfs cannot - name 'allow_other' to let all users in" },
 	{ " fsname ", "the mount table shows the store" },
 	{ " subtype ", "the mount table shows 'fuse.bidfs'" },
 	{ " max_read ", "the kernel chooses how much it reads" },

@@ -20,8 +20,8 @@ _bidctl_words()
 		KIND) compgen -W 'debuginfo elf kallsyms probes vdso' -- "$current" ;;
 		PID) compgen -W "$(ps -eo pid=)" -- "$current" ;;
 		URL) compgen -W "$DEBUGINFOD_URLS" -- "$current" ;;
-		# "auto, hard or copy (default: auto)"
-		ORDER | WAY | WHAT | WHEN) compgen -W "$(sed 's/ ([^)]*)//g; s/:.*//; s/,\| or / /g' <<<"$2")" -- "$current" ;;
+		# "link or copy files: auto, hard or copy (default: auto)"
+		ORDER | WAY | WHAT | WHEN) compgen -W "$(sed 's/ ([^)]*)//g; s/.*: //; s/,\| or / /g' <<<"$2")" -- "$current" ;;
 		[a-z]*) compgen -W "$word" -- "$current" ;;
 		esac
 	done

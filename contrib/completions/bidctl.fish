@@ -52,8 +52,8 @@ function __bidctl_values
             case PID
                 __fish_complete_pids
             case ORDER WAY WHAT WHEN
-                # "auto, hard or copy (default: auto)"
-                string replace -ra ' \([^)]*\)|:.*' '' -- $argv[2] | string replace -a ' or ' , | string split , | string trim
+                # "link or copy files: auto, hard or copy (default: auto)"
+                string replace -ra ' \([^)]*\)|^[^:]*: ' '' -- $argv[2] | string replace -a ' or ' , | string split , | string trim
             case '*'
                 string match -r '^[a-z]+$' -- $word
         end

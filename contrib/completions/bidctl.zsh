@@ -13,9 +13,9 @@ _bidctl_read()
 	for line in ${(f)"$(_call_program options bidctl $1 --help)"}; do
 		[[ $line == Usage:* ]] && usage=(${=${line#*OPTION...\]}//[\[\]]/})
 		[[ $line =~ '^  (-.|  )[, ] (--[a-z-]+)(=([A-Z]+))? +(.*)$' ]] || continue
-		# "auto, hard or copy (default: auto)"
+		# "link or copy files: auto, hard or copy (default: auto)"
 		words=${${match[5]//(, | or )/ }// \([^)]#\)/}
-		[[ $match[4] == (ORDER|WAY|WHAT|WHEN) ]] && actions[$match[4]]="(${words%%:*})"
+		[[ $match[4] == (ORDER|WAY|WHAT|WHEN) ]] && actions[$match[4]]="(${words#*: })"
 		# "or 'packages'"
 		quoted=${${(M)${=match[5]}:#*\'[a-z]##\'*}//[^a-z]/}
 		action=${actions[$match[4]]:- }

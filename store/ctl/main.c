@@ -63,14 +63,14 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl remove ./a.out\n"
 	  "  bidctl remove --path=/usr/bin/ls --dry-run\n" },
-	{ "update", "FILE...", "add files, and replace what the store has of their builds", 1, -1, ctl_update },
+	{ "update", "FILE...", "add files, and replace the stored files of their builds", 1, -1, ctl_update },
 	{ "missing", "[ID...|-]", "list the build-ids that the store lacks", 0, -1, ctl_missing,
 	  "Without ID it reads build-ids from standard input, one a line.\n"
 	  "Exit status 1 if any is missing.\n\n"
 	  "Examples:\n"
 	  "  perf buildid-list | bidctl missing\n"
 	  "  bidctl missing --perf-data=perf.data\n" },
-	{ "archive", "[" HELP_BUILD "...]", "pack builds, or all that a recording or core file names", 0, -1, ctl_archive,
+	{ "archive", "[" HELP_BUILD "...]", "pack builds, or all builds of a recording or core file", 0, -1, ctl_archive,
 	  HELP_ID "Examples:\n"
 		  "  bidctl archive --output=builds.tar.zst --perf-data=perf.data\n"
 		  "  bidctl archive --output=builds.tar.zst --core=core.1234\n" },
@@ -84,7 +84,7 @@ static const struct command {
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
 	  "  bidctl verify --deep --repair\n"
 	  "  bidctl verify --against=packages\n" },
-	{ "du", "[PATTERN]", "show what the store takes on disk, by kind and origin", 0, 1, ctl_du,
+	{ "du", "[PATTERN]", "show the disk usage of the store, by kind and origin", 0, 1, ctl_du,
 	  HELP_PATTERN "Examples:\n"
 		       "  bidctl du\n"
 		       "  bidctl du '/usr/lib/*'\n" },
@@ -95,8 +95,8 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl gc --cache-size=1.5G --dry-run\n"
 	  "  bidctl gc --min-free=10%\n" },
-	{ "log", "", "show what was fetched, refused and evicted, newest last", 0, 0, ctl_log },
-	{ "pin", HELP_BUILD "...", "keep builds: gc never evicts what the store has of them now", 1, -1, ctl_pin,
+	{ "log", "", "show downloads, refusals and evictions, newest last", 0, 0, ctl_log },
+	{ "pin", HELP_BUILD "...", "keep the stored files of builds: gc never evicts them", 1, -1, ctl_pin,
 	  HELP_ID "Examples:\n"
 		  "  bidctl pin /usr/bin/ls\n" },
 	{ "unpin", HELP_BUILD "...", "let gc evict pinned builds again", 1, -1, ctl_unpin,
@@ -183,58 +183,58 @@ static const struct option_row {
 	{ "json", 'j', NULL, NULL, "print JSON", FLAG, AT(json) },
 	{ "verbose", 'v', NULL, NULL, "print more", FLAG, AT(verbose) },
 	{ "quiet", 'q', NULL, NULL, "print no summary, no progress and no warning", FLAG, AT(quiet) },
-	{ "color", 0, "WHEN", NULL, "auto, always or never (default: auto)", WORD, AT(color), when_words },
-	{ "progress", 0, "WHEN", NULL, "auto, always or never (default: auto)", WORD, AT(progress), when_words },
+	{ "color", 0, "WHEN", NULL, "color the output: auto, always or never (default: auto)", WORD, AT(color), when_words },
+	{ "progress", 0, "WHEN", NULL, "show progress: auto, always or never (default: auto)", WORD, AT(progress), when_words },
 	{ "help", 'h', NULL, NULL, "show this help", FLAG, AT(help) },
 	{ "version", 'V', NULL, NULL, "show the version", FLAG, AT(version) },
-	{ "perf-data", 0, "FILE", "add archive get missing", "take the builds that a perf recording names ('-': stdin)", ONCE,
+	{ "perf-data", 0, "FILE", "add archive get missing", "use the builds of a perf recording ('-': stdin)", ONCE,
 	  AT(perf_data) },
-	{ "core", 0, "FILE", "archive get", "take the builds that a core file names ('-': stdin)", TEXT, AT(core) },
-	{ "pid", 0, "PID", "get", "get all that a process has mapped as code", TEXT, AT(pid) },
-	{ "fetch", 0, NULL, "add", "with --perf-data: fetch what this machine lacks", FLAG, AT(fetch) },
-	{ "fetch", 0, NULL, "archive", "fetch what the store lacks", FLAG, AT(fetch) },
+	{ "core", 0, "FILE", "archive get", "use the builds of a core file ('-': stdin)", TEXT, AT(core) },
+	{ "pid", 0, "PID", "get", "get the mapped code of a process", TEXT, AT(pid) },
+	{ "fetch", 0, NULL, "add", "with --perf-data: fetch the builds that this machine lacks", FLAG, AT(fetch) },
+	{ "fetch", 0, NULL, "archive", "fetch the files that the store lacks", FLAG, AT(fetch) },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT, AT(output) },
-	{ "options", 'o', "OPTIONS", "mount", "mount options, as mount.bidfs(8) has them", LIST, AT(options) },
-	{ "link", 0, "WAY", "add update watch", "auto, reflink, hard or copy (default: auto)", WORD, AT(link), link_words },
+	{ "options", 'o', "OPTIONS", "mount", "mount with these options of mount.bidfs(8)", LIST, AT(options) },
+	{ "link", 0, "WAY", "add update watch", "link or copy files: auto, reflink, hard or copy (default: auto)", WORD, AT(link),
+	  link_words },
 	{ "jobs", 0, "N", "add", "search with N threads (default: one per CPU)", NUMBER, AT(jobs), .max = JOBS_MAX },
 	{ "jobs", 0, "N", "verify", "check with N threads (default: one per CPU)" },
 	{ "cross", 0, NULL, "add", "search other file systems below a directory, too", FLAG, AT(cross) },
 	{ "files-from", 0, "FILE", "add", "add the paths in FILE, one a line ('-': stdin)", TEXT, AT(files_from) },
-	{ "running", 0, NULL, "add", "add what every process has mapped as code, and the kernel", FLAG, AT(running) },
+	{ "running", 0, NULL, "add", "add the mapped code of every process, and the kernel", FLAG, AT(running) },
 	{ "kernel", 0, NULL, "add", "add the running kernel: symbols, vDSO, modules, image", FLAG, AT(kernel) },
-	{ "content-keys", 0, NULL, "list", "list what is stored without a build-id", FLAG, AT(content_keys) },
+	{ "content-keys", 0, NULL, "list", "list the files without a build-id", FLAG, AT(content_keys) },
 	{ "kind", 0, "KIND", "list", "list only builds with an artifact of this kind", KIND, AT(kind), kind_words },
 	{ "missing", 0, "KIND", "list", "list only builds without an artifact of this kind", KIND, AT(missing), kind_words },
 	{ "format", 0, "FORMAT", "list", "print FORMAT, such as '%(size) %(path)', for each build", TEXT, AT(format) },
 	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG, AT(nul) },
-	{ "lower", 0, "DIR", "archive list show get missing status", "read DIR, too ('debuginfod': its cache; 'none')", LIST,
-	  AT(lowers) },
+	{ "lower", 0, "DIR", "archive list show get missing status",
+	  "also search DIR ('debuginfod': its cache; 'none': no lower store)", LIST, AT(lowers) },
 	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]",
 	  LINKS, AT(links) },
-	{ "interval", 0, "SECONDS", "watch", "look through all processes that often (default: 10)", NUMBER, AT(interval),
+	{ "interval", 0, "SECONDS", "watch", "search all processes every SECONDS (default: 10)", NUMBER, AT(interval),
 	  .max = INTERVAL_MAX },
-	{ "interval", 0, "SECONDS", "status", "with --watch: show it that often (default: 2)" },
-	{ "watch", 'w', NULL, "status", "show it again and again, until interrupted", FLAG, AT(watch) },
-	{ "once", 0, NULL, "watch", "look through all processes once, then end", FLAG, AT(once) },
-	{ "url", 0, "URL", "add archive doctor get setup verify", "ask this server, not those of the environment; repeatable", LIST,
+	{ "interval", 0, "SECONDS", "status", "with --watch: repeat every SECONDS (default: 2)" },
+	{ "watch", 'w', NULL, "status", "repeat until interrupted", FLAG, AT(watch) },
+	{ "once", 0, NULL, "watch", "search all processes once, then end", FLAG, AT(once) },
+	{ "url", 0, "URL", "add archive doctor get setup verify", "use this server, not those of the environment; repeatable", LIST,
 	  AT(urls) },
-	{ "offline", 0, NULL, "doctor get verify", "ask no server", FLAG, AT(offline) },
+	{ "offline", 0, NULL, "doctor get verify", "use no server", FLAG, AT(offline) },
 	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG, AT(refresh) },
-	{ "accept", 0, NULL, "get", "accept other bytes than were fetched first for this id", FLAG, AT(accept) },
-	{ "require", 0, "WHAT", "get", "any or signed: no download without a valid signature (default: any)", WORD,
-	  AT(require_signed), require_words },
-	{ "by", 0, "ORDER", "list", "id, path, time (newest first) or size (largest first) (default: id)", WORD, AT(order),
+	{ "accept", 0, NULL, "get", "accept other bytes than those of the first download", FLAG, AT(accept) },
+	{ "require", 0, "WHAT", "get", "accept downloads: any or signed (default: any)", WORD, AT(require_signed), require_words },
+	{ "by", 0, "ORDER", "list", "sort by: id, path, time (newest first) or size (largest first) (default: id)", WORD, AT(order),
 	  order_words },
 	{ "path", 0, "PATH", "remove", "remove this name of every build; repeatable", LIST, AT(paths) },
 	{ "deep", 0, NULL, "verify", "read every byte and compare it with the recorded digest", FLAG, AT(deep) },
 	{ "against", 0, "LIST", "verify", "compare with a list of sha256sum(1), or with 'packages'", TEXT, AT(against) },
-	{ "repair", 0, NULL, "verify", "relink, quarantine and fetch again", FLAG, AT(repair) },
+	{ "repair", 0, NULL, "verify", "relink builds, quarantine wrong files and fetch them again", FLAG, AT(repair) },
 	{ "cache-size", 0, "SIZE", "gc", "evict until at most SIZE of these files remains", SIZE, AT(cache_size) },
 	{ "min-free", 0, "SIZE", "gc", "evict until SIZE is free on the file system", SIZE, AT(min_free) },
-	{ "undo", 0, NULL, "setup", "undo what 'setup' has changed", FLAG, AT(undo) },
-	{ "root", 0, "DIR", "setup", "change the machine whose files are in DIR, such as an image", TEXT, AT(root) },
-	{ "dry-run", 'n', NULL, "add gc pin probe quarantine remove setup unpin update",
-	  "change nothing, only show what would change", FLAG, AT(dry_run) },
+	{ "undo", 0, NULL, "setup", "undo the changes of 'setup'", FLAG, AT(undo) },
+	{ "root", 0, "DIR", "setup", "change the machine below DIR, such as an image", TEXT, AT(root) },
+	{ "dry-run", 'n', NULL, "add gc pin probe quarantine remove setup unpin update", "change nothing, only show the changes",
+	  FLAG, AT(dry_run) },
 	/* behind --dry-run, to which -n belongs before the command */
 	{ "lines", 'n', "N", "log", "show only the last N events", NUMBER, AT(lines), .max = UINT_MAX },
 };
@@ -281,7 +281,7 @@ int ctl_word(const char *what, const char *word, const char *const *words)
 
 		for (int i = 0; words[i]; i++)
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "", words[i]);
-		ctl_usage(word, "no such %s, which is one of %s", what, list);
+		ctl_usage(word, "no such %s - name one of %s", what, list);
 	}
 	return -EINVAL;
 }

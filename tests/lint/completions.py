@@ -28,8 +28,8 @@ def help_of(*command):
 
 
 def values_in(text):
-    """Split "id, time (newest first) or size: MEANING (default: id)" into values."""
-    return set(re.split(r", | or ", re.sub(r" \([^)]*\)|:.*", "", text).strip()))
+    """Split "VERB OBJECT: id, time (newest first) or size (default: id)" into values."""
+    return set(re.split(r", | or ", re.sub(r" \([^)]*\)|^[^:]*: ", "", text).strip()))
 
 
 def of_bidctl(program):

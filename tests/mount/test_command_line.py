@@ -145,7 +145,7 @@ def test_unwritable_output_is_an_error(env, option):
 def test_help_and_version(env):
     for option in ("--help", "-h"):
         text = tools.run(tools.MOUNT_BIDFS, option, env=env).stdout
-        assert text.startswith("usage: mount.bidfs") and "-o url=URL" in text
+        assert text.startswith("Usage: mount.bidfs") and "-o url=URL" in text
     for option in ("--version", "-V"):
         assert re.fullmatch(r"mount\.bidfs \d+\.\d+\.\d+([+-]\S+)?\n", tools.run(tools.MOUNT_BIDFS, option, env=env).stdout)
 
