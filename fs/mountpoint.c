@@ -116,8 +116,7 @@ int bid_mountpoint_check(const char *path, const char *store, bool nonempty, cha
 		return -1;
 	}
 	if (!nonempty && !in_place && !is_empty(real)) {
-		bid_error("not empty: '%s': a mount would hide what is in it - name an empty directory, or add '-o nonempty'",
-			  real);
+		bid_error("not empty: '%s': a mount would hide its files - name an empty directory, or add '-o nonempty'", real);
 		return -1;
 	}
 	memcpy(ret_path, real, sizeof(real));

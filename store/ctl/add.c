@@ -167,7 +167,7 @@ static enum ctl_status preview_add(struct ctl_add_stats *stats, struct bid_store
 static const char *reason_of(const struct adding_files *tree, const char *path, int error)
 {
 	if (error == -ENOEXEC && is_kernels(path))
-		return "not an ELF file - 'bidctl add --kernel' adds what it describes";
+		return "not an ELF file - 'bidctl add --kernel' adds the running kernel";
 	/* for a file, open(2) returned the error */
 	if (error == -ELOOP && !tree->scanned)
 		return strerror(ELOOP);

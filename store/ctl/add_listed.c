@@ -55,6 +55,6 @@ enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *st
 		r = committed;
 	if (r == 0)
 		return unread ? CTL_TROUBLE : CTL_DONE;
-	bid_error_about(list, r, "%s: cannot add what '%s' lists to '%s'", strerror(-r), list, bid_store_path(store));
+	bid_error_about(list, r, "%s: cannot add the files of the list '%s' to '%s'", strerror(-r), list, bid_store_path(store));
 	return CTL_TROUBLE;
 }

@@ -129,7 +129,7 @@ static void take_answer(void *user, const struct bid_result *result)
 		const struct bid_report *why = why_not(result);
 
 		if (asprintf(&wanted->why, "%s: %s%s", why->server, why->text ? why->text : bid_outcome_name(why->outcome),
-			     why->changed ? " - 'bidctl get --accept' takes them" : "") < 0)
+			     why->changed ? " - 'bidctl get --accept' accepts them" : "") < 0)
 			wanted->why = NULL;
 	}
 	ctl_trace_add(&wanted->trace, result);

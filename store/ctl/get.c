@@ -198,7 +198,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 		snprintf(buf, CAUSE_MAX, "%s: every server lacked it earlier - bidctl asks them again in %u s, or with '--refresh'",
 			 error, trace->negative_ttl_s);
 	else if (trace->changed)
-		snprintf(buf, CAUSE_MAX, "%s - '--accept' takes the other bytes", error);
+		snprintf(buf, CAUSE_MAX, "%s - '--accept' accepts the other bytes", error);
 	else if (trace->stored == -ENODATA)
 		snprintf(buf, CAUSE_MAX, "%s: the files of the build in the store lack it", error);
 	else if ((wanted->artifact.subpath || state_of(wanted) >= FAILED) && getting->covering)
@@ -597,7 +597,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	if (status != CTL_DONE)
 		return status;
 	if (from != CTL_NEEDS_NONE && artifact.subpath)
-		return ctl_usage(bid_kind_name(artifact.kind), "of one build at a time");
+		return ctl_usage(bid_kind_name(artifact.kind), "takes one build at a time");
 	status = ctl_servers_check(ctl);
 	if (status != CTL_DONE)
 		return status;

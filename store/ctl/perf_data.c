@@ -190,7 +190,7 @@ void ctl_perf_data_warn(struct ctl_perf_data *recording)
 	if (summary->cut)
 		bid_warning("cut off, so some builds are unknown: '%s'", recording->path);
 	if (summary->interrupted)
-		bid_warning("not ended properly, so it does not list the sampled builds: '%s'", recording->path);
+		bid_warning("interrupted before perf wrote the list of sampled builds: '%s'", recording->path);
 	if (summary->damaged)
 		bid_warning("damaged in %" PRIu64 " places, at %" PRIu64 " first, by %s: '%s'", summary->damaged,
 			    summary->damage_offset, summary->damage, recording->path);
@@ -205,10 +205,9 @@ void ctl_perf_data_warn(struct ctl_perf_data *recording)
 				    "record --buildid-mmap'",
 				    recording->builds[i].path);
 	if (unnamed > 0)
-		bid_warning(
-			"no build-id for %zu paths, so that a file there may be another build than what ran: '%s' - record with "
-			"'perf record --buildid-mmap'",
-			unnamed, recording->path);
+		bid_warning("no build-id for %zu paths, and a file there may be of another build: '%s' - record with 'perf record "
+			    "--buildid-mmap'",
+			    unnamed, recording->path);
 	recording->partial = summary->cut || summary->damaged || unnamed > 0;
 }
 

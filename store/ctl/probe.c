@@ -90,7 +90,7 @@ static enum ctl_status list_definitions(const struct ctl *ctl, int argc, char **
 
 static enum ctl_status no_such(const char *pattern)
 {
-	bid_error_about(pattern, -ENOENT, "no probe matches");
+	bid_error_about(pattern, -ENOENT, "no matching probe");
 	return CTL_REFUSED;
 }
 

@@ -197,7 +197,7 @@ static enum ctl_status collect_events(const struct ctl_probe_target *target, con
 	size_t room = 0;
 
 	if (ctl_probe_unmatched(file, patterns, n)) {
-		bid_error_about(ctl_probe_unmatched(file, patterns, n), -ENOENT, "no probe matches");
+		bid_error_about(ctl_probe_unmatched(file, patterns, n), -ENOENT, "no matching probe");
 		return CTL_REFUSED;
 	}
 	for (size_t i = 0; i < file->n; i++)
@@ -368,7 +368,7 @@ static enum ctl_status not_set(const struct event *event, int error)
 	else if (error == -ENOENT)
 		bid_error_about(event->name, error, "%s: '%s'",
 				event->path ? "the kernel finds no such file"
-					    : "this kernel has no such symbol, or the module that it is in is not loaded",
+					    : "this kernel has no such symbol, or its module is not loaded",
 				event->line);
 	else
 		bid_error_about(event->name, error, "%s: the kernel does not take '%s'", bid_strerror(error), event->line);

@@ -95,8 +95,7 @@ static enum ctl_status report_absent(struct bid_store *store, const struct ctl_p
 				"bidctl makes them of static probes",
 				hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
 	else if (store && target->path[0] && bid_store_each_build(store, target->path, find_other, &others) > 0)
-		bid_error_about(hex, -ENOENT,
-				"no probe definitions of build '%s', which '%s' is; those in the store are of its build %s", hex,
+		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s' of '%s': the store has those of build %s", hex,
 				target->path, others.hex);
 	else
 		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s', and no static probes to make them of", hex);

@@ -202,7 +202,7 @@ enum ctl_status ctl_servers_init(struct ctl_servers *servers, const struct ctl *
 	if (status != CTL_DONE)
 		return status;
 	r = bid_broker_new(store, &(struct bid_broker_config){ 0 }, &servers->broker);
-	return r < 0 ? ctl_trouble("servers", r, "start to look for it") : CTL_DONE;
+	return r < 0 ? ctl_trouble("servers", r, "start to fetch") : CTL_DONE;
 }
 
 void ctl_servers_release(struct ctl_servers *servers)

@@ -509,7 +509,7 @@ enum ctl_status ctl_setup(const struct ctl *ctl, int argc, char **argv)
 					: " - this machine does not run systemd: mount by hand, or by /etc/fstab");
 	else if (r > 0)
 		bid_error_about("systemctl", 0,
-				"'systemctl' failed: see the line above - 'bidctl setup %s --undo' removes what was written",
+				"'systemctl' failed: see the line above - 'bidctl setup %s --undo' removes the written files",
 				argv[0]);
 	ctl_totals(ctl, CTL_BOOL("dry_run", ctl->dry_run));
 	return r != 0 ? CTL_TROUBLE : ctl->undo && !there ? CTL_REFUSED : CTL_DONE;

@@ -117,7 +117,7 @@ static void print_info(const json_t *info)
 	source_sections = print_source_sections("source", json_object_get(info, "sources")) +
 			  print_source_sections("section", json_object_get(info, "sections"));
 	if (json_object_size(artifacts) + source_sections == 0)
-		print_line("artifacts", "none: the link leads to nothing");
+		print_line("artifacts", "none: the link is dangling");
 }
 
 /* Read the records of @id, below a mount from the mount, which hides the store's records. Errors as of bid_store_info(). */
@@ -223,7 +223,7 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 		return ctl_which_failed(argv[0], r);
 	r = info_of(store, &id, &text);
 	if (r == -ENOENT) {
-		bid_error_about(argv[0], r, "its link leads to nothing");
+		bid_error_about(argv[0], r, "dangling link: the store has no file of this build");
 		return CTL_REFUSED;
 	}
 	if (r < 0)

@@ -61,7 +61,7 @@ static enum ctl_status report_error(const struct bid_store *store, const char *p
 	case -ENOSPC:
 	case -EDQUOT:
 	case -EROFS:
-		bid_error_about(path, error, "%s: store '%s'; bidctl took the files before that", bid_strerror(error),
+		bid_error_about(path, error, "%s: store '%s'; bidctl added the files before that", bid_strerror(error),
 				bid_store_path(store));
 		return CTL_TROUBLE;
 	case -EINVAL:
@@ -69,7 +69,7 @@ static enum ctl_status report_error(const struct bid_store *store, const char *p
 				"not a tar archive, plain or packed once by bzip2, gzip, xz or zstd, or cut short before a file");
 		return CTL_REFUSED;
 	case -EBADMSG:
-		bid_error_about(path, error, "damaged or cut short; bidctl took the files before that");
+		bid_error_about(path, error, "damaged or cut short; bidctl added the files before that");
 		return CTL_REFUSED;
 	case -EFBIG:
 		bid_error_about(path, error, "unpacks to far more than its size allows, so bidctl stopped reading");
@@ -92,13 +92,13 @@ static enum ctl_status unpack_archive(struct unarchiving *taking, struct bid_sto
 	r = bid_archive_unpack(store, fd, &config, &counts);
 	ctl_progress_clear(&taking->progress);
 	if (taking->refused > SHOWN_MAX)
-		bid_warning("and %" PRIu64 " more that were refused: '%s'", taking->refused - SHOWN_MAX, path);
+		bid_warning("and %" PRIu64 " more refused files: '%s'", taking->refused - SHOWN_MAX, path);
 	ctl_totals(taking->ctl, CTL_NUMBER("added", 0, counts.added), CTL_NUMBER("known", 0, counts.known),
 		   CTL_NUMBER("refused", 0, counts.refused), CTL_SIZE("size", 0, counts.size));
 	if (r < 0)
 		return report_error(store, path, r);
 	if (counts.added + counts.known + counts.refused == 0)
-		bid_warning("nothing of the layout of perf's cache is in it: '%s'", path);
+		bid_warning("no file in the layout of perf's cache: '%s'", path);
 	return counts.refused > 0 || counts.added + counts.known == 0 ? CTL_REFUSED : CTL_DONE;
 }
 

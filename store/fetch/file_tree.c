@@ -207,8 +207,8 @@ static const struct failure {
 } failures[] = {
 	{ -ENOENT, 404, "no such file" },
 	{ THIS_MOUNT, 404, "this mount itself" },
-	{ PRIVATE, 409, "not all may read it there, as they might here" },
-	{ -EXDEV, 409, "a link leads out of the tree: name where it may lead by links=DIR" },
+	{ PRIVATE, 409, "other users cannot read it there, but could here" },
+	{ -EXDEV, 409, "a link leads out of the tree - name its target by 'links=DIR'" },
 	{ -EACCES, 409, NULL },
 	{ -EPERM, 409, NULL },
 	{ -ELOOP, 409, NULL },

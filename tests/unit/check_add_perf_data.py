@@ -439,7 +439,7 @@ def case_truncated_recording_is_used_and_reported(env):
     assert done.stderr == f"bidctl: warning: cut off, so some builds are unknown: '{path}'\n", done.stderr
     path.write_bytes(whole[:48] + bytes(8) + whole[56:])
     done = env.on_store("add", "--perf-data", path, status=REFUSED)
-    assert "not ended properly" in done.stderr and "damaged in 1 places" in done.stderr, done.stderr
+    assert "before perf wrote the list" in done.stderr and "damaged in 1 places" in done.stderr, done.stderr
     path.write_bytes(whole.replace(identify(ID_ONE), bytes(20)).replace(b"\x14\0\0\0" + bytes(20), b"\xff\0\0\0" + bytes(20)))
     done = env.on_store("add", "--perf-data", path, status=REFUSED)
     assert "damaged in 1 places, at 152 first, by a build-id of more than 20 bytes" in done.stderr, done.stderr

@@ -179,7 +179,7 @@ def case_full_store_refuses_unarchive(env):
     env.on_store("add", env.one, env.two)
     env.on_store("archive", "--output", path, ID_ONE, ID_TWO)
     full.mkdir()
-    for arguments, has in ((["unarchive", path], f"No space left on device: store '{full}'; bidctl took the files before that"),
+    for arguments, has in ((["unarchive", path], f"No space left on device: store '{full}'; bidctl added the files before that"),
                            (["add", "--link=copy", env.one, env.two], "no space left on the file system of the store: '")):
         script = f'mount -t tmpfs -o size=24k tmpfs {full} && "$@"; status=$?; {env.bidctl} -s {full} verify && exit $status'
         done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", env.bidctl, "--store", full, *arguments],
@@ -408,7 +408,7 @@ def case_other_file_is_no_archive(env):
         assert "not a tar archive" in done.stderr and done.stderr.count("\n") == 1, done.stderr
     env.on_store("unarchive", env.home, status=ERROR)
     (env.home / "perf.tar").write_bytes(bytes(10240))
-    assert "nothing of the layout" in env.on_store("unarchive", env.home / "perf.tar", status=REFUSED).stderr
+    assert "no file in the layout" in env.on_store("unarchive", env.home / "perf.tar", status=REFUSED).stderr
 
 
 def case_damaged_header_ends_the_archive(env):

@@ -249,7 +249,7 @@ def case_list_prints_one_line_per_build(env):
     assert rows[ID_ONE]["kinds"] == ["elf", "probes"] and rows[ID_ONE]["size"] == env.one.stat().st_size + 3, rows[ID_ONE]
     assert rows["0011223344556677"] == {"id": "0011223344556677", "kinds": [], "size": 0, "time": None, "path": "/gone"}
     assert "0011223344556677\t-\t0\t/gone\n" in env.on_store("list").stdout
-    env.one_error("show", "0011223", status=REFUSED, has="its link leads to nothing")
+    env.one_error("show", "0011223", status=REFUSED, has="dangling link: the store has no file of this build")
 
 
 def case_list_is_filtered_by_path_and_kind(env):

@@ -153,7 +153,7 @@ def case_get_refuses_changed_bytes(env):
         served.write_bytes(served.read_bytes() + bytes(16))
         done = env.on_store("get", f"--url={url}", ID_NOT_STORED, "elf", status=REFUSED)
         assert "other bytes than the first download" in done.stderr.splitlines()[0], done
-        assert "'--accept' takes" in done.stderr.splitlines()[-1] and done.stderr.count("\n") == 2, done
+        assert "'--accept' accepts" in done.stderr.splitlines()[-1] and done.stderr.count("\n") == 2, done
         path = env.on_store("get", f"--url={url}", "--accept", ID_NOT_STORED, "elf").stdout.rstrip("\n")
         assert pathlib.Path(path).read_bytes() == served.read_bytes()
 

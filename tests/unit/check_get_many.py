@@ -144,7 +144,7 @@ def case_list_refuses_changed_bytes(env):
         served.write_bytes(served.read_bytes() + bytes(16))
         items, _ = get(env, "-", "elf", f"--url={url}", lines=f"{ID_NOT_STORED}\n{ID_FAR}\n", status=REFUSED)
         why = items[ID_NOT_STORED, "elf"]["reason"]
-        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith(" - 'bidctl get --accept' takes them"), items
+        assert items[ID_NOT_STORED, "elf"]["state"] == "refused" and why.endswith(" - 'bidctl get --accept' accepts them"), items
         assert "--accept" not in items[ID_FAR, "elf"]["reason"], items
         items, _ = get(env, "-", "elf", "--accept", f"--url={url}", lines=f"{ID_NOT_STORED}\n")
         assert states(items) == {(ID_NOT_STORED, "elf"): "fetched"}, items

@@ -306,7 +306,7 @@ static int mend_link(struct bid_store *store, const struct bid_id *id, const cha
 	if (r == 0)
 		bid_warning("wrong link: '%s/%s' led to '%s', %s; it leads to '%s' now", bid_store_path(store),
 			    bid_layout_link(&disk_id, link), mismatched,
-			    bid_layout_is_mismatched(mismatched, id) ? "of another build" : "where nothing is", path);
+			    bid_layout_is_mismatched(mismatched, id) ? "of another build" : "which is absent", path);
 	return r;
 }
 

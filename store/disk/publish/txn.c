@@ -211,7 +211,7 @@ static int check_space(struct bid_txn *txn, uint64_t bytes)
 		snprintf(txn->reason, sizeof(txn->reason), "%s for %llu bytes, but for %llu", strerror(-r),
 			 (unsigned long long)bytes, (unsigned long long)left);
 	} else {
-		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes, the server did not announce how many",
+		snprintf(txn->reason, sizeof(txn->reason), "%s for more than %llu bytes: the server did not announce how many",
 			 strerror(-r), (unsigned long long)size_of(txn));
 	}
 	return r;

@@ -346,7 +346,7 @@ static int adopt_orphan(struct bid_verify *verify, const struct bid_objdir *entr
 			bid_other_paths_note(verify->store, &entry->id, entry->path);
 		if (missing == 0)
 			return 0;
-		finding.text = "has files that the name lacks to which the link of its id leads";
+		finding.text = "has files that the linked name of its build lacks";
 		break;
 	case BID_PERF_LINK_NONE:
 	case BID_PERF_LINK_DANGLING:

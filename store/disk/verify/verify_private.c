@@ -123,12 +123,12 @@ static const char *record_fault(const json_t *record, const struct bid_artifact 
 		return "has no id";
 	disk_id = bid_layout_disk_id(&named);
 	if (!bid_id_equal(&disk_id, &artifact->id) || strcmp(kind, bid_kind_name(artifact->kind)) != 0)
-		return "is of something else than its name";
+		return "does not match its name";
 	if (digest && (!json_is_string(digest) || !bid_digest_valid(json_string_value(digest))))
 		return "has no digest of the known form";
 	if (!json_is_string(json_object_get(record, "how")) || !json_is_integer(json_object_get(record, "time")) ||
 	    !json_is_integer(json_object_get(record, "size")))
-		return "lacks what every record has";
+		return "lacks fields of a record";
 	/* replaced by another file of the same build; but probe definitions are written on, by perf and by others */
 	if (artifact->kind != BID_KIND_PROBES && bid_json_number(record, "size") != (json_int_t)size)
 		return "is of a file of another size";
@@ -255,7 +255,7 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 	struct bid_finding finding = { .kind = BID_FINDING_RECORD,
 				       .path = path,
 				       .artifact = { .id = *id, .kind = folder->kind },
-				       .text = "is not what was derived" };
+				       .text = "has other bytes than were derived" };
 	bid_auto_fd int fd = -1;
 	int r = bid_beneath_open(verify->store->root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &fd);
 
