@@ -31,7 +31,7 @@ bool bid_artifact_valid(const struct bid_artifact *artifact)
 	       bid_kind_has_subpath(artifact->kind) == (artifact->subpath != NULL);
 }
 
-struct bid_artifact bid_artifact_keep(const struct bid_artifact *artifact)
+struct bid_artifact bid_artifact_copy(const struct bid_artifact *artifact)
 {
 	bid_subpath_ref(artifact->subpath);
 	return *artifact;

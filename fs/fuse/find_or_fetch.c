@@ -75,7 +75,7 @@ static void fetch_artifact(fuse_req_t req, const struct bid_pending *pending, bi
 		return;
 	}
 	*reply = (struct pending_reply){ .req = req, .pending = local, .finish = finish };
-	reply->pending.artifact = bid_artifact_keep(&local.artifact);
+	reply->pending.artifact = bid_artifact_copy(&local.artifact);
 	r = submit_request(reply, &local.artifact);
 	if (r < 0)
 		end_reply(reply, r, &none);

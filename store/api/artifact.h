@@ -11,7 +11,7 @@
 bool bid_artifact_valid(const struct bid_artifact *artifact);
 
 /* Copy @artifact with a reference to its subpath. The caller gives the copy back with bid_artifact_release(). */
-struct bid_artifact bid_artifact_keep(const struct bid_artifact *artifact);
+struct bid_artifact bid_artifact_copy(const struct bid_artifact *artifact);
 
 void bid_artifact_release(struct bid_artifact *artifact);
 

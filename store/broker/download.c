@@ -783,7 +783,7 @@ static struct bid_download *download_new(struct bid_broker *broker, const struct
 		return NULL;
 	}
 	download->broker = broker;
-	download->artifact = bid_artifact_keep(artifact);
+	download->artifact = bid_artifact_copy(artifact);
 	download->started_ms = bid_clock_ms();
 	download->job.download = download;
 	download->job.run = run_task;

@@ -52,7 +52,7 @@ static struct bid_report *report_new(const struct bid_report *from)
 	report->refs = 1;
 	report->count = 1;
 	report->first_time = from->time;
-	report->artifact = bid_artifact_keep(&from->artifact);
+	report->artifact = bid_artifact_copy(&from->artifact);
 	report->text = strdup(from->text);
 	report->url = bid_text_copy(from->url);
 	report->redirect = bid_text_copy(from->redirect);

@@ -30,7 +30,7 @@ static int remember_removed(struct checking *checking, const struct bid_artifact
 {
 	if (bid_array_grow(checking->removed, checking->n_removed, checking->room) < 0)
 		return -ENOMEM;
-	checking->removed[checking->n_removed++] = bid_artifact_keep(artifact);
+	checking->removed[checking->n_removed++] = bid_artifact_copy(artifact);
 	return 0;
 }
 

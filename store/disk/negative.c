@@ -188,7 +188,7 @@ void bid_negative_add(struct bid_negative *negative, const struct bid_artifact *
 	/* without memory the next request goes to the server again */
 	if (slot) {
 		clear_slot(slot);
-		*slot = (struct slot){ bid_artifact_keep(artifact), server, make_entry(reason, 1, now) };
+		*slot = (struct slot){ bid_artifact_copy(artifact), server, make_entry(reason, 1, now) };
 	}
 	pthread_mutex_unlock(&negative->lock);
 }

@@ -296,7 +296,7 @@ int bid_file_tree_connect(struct bid_file_tree *tree, const struct bid_artifact 
 		return -ENOMEM;
 	}
 	atomic_fetch_add(&tree->refs, 1);
-	*connection = (struct connection){ .tree = tree, .artifact = bid_artifact_keep(artifact), .fd = ends[1] };
+	*connection = (struct connection){ .tree = tree, .artifact = bid_artifact_copy(artifact), .fd = ends[1] };
 	r = bid_thread_start(&thread, "bid-tree", serve_request, connection);
 	if (r < 0) {
 		connection_free(connection);

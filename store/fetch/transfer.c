@@ -847,7 +847,7 @@ int bid_transfer_new(struct bid_http_server *server, const struct bid_artifact *
 	transfer->server = server;
 	transfer->receiver = *receiver;
 	transfer->user = user;
-	transfer->artifact = bid_artifact_keep(artifact);
+	transfer->artifact = bid_artifact_copy(artifact);
 	transfer->fd = -1;
 	bid_response_init(&transfer->response, 0);
 	r = bid_url_for_request(server->url, artifact, &transfer->url);

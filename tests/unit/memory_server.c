@@ -102,7 +102,7 @@ static int memory_start(struct bid_server *server, const struct bid_artifact *ar
 
 	if (!transfer)
 		return -ENOMEM;
-	*transfer = (struct transfer){ memory, bid_artifact_keep(artifact), receiver, user };
+	*transfer = (struct transfer){ memory, bid_artifact_copy(artifact), receiver, user };
 	atomic_fetch_add(&memory->requests, 1);
 	pthread_mutex_lock(&memory->lock);
 	memory->running++;
@@ -181,7 +181,7 @@ int memory_server_put(struct bid_server *server, const struct bid_artifact *arti
 
 	if (!stored)
 		return -ENOMEM;
-	stored->artifact = bid_artifact_keep(artifact);
+	stored->artifact = bid_artifact_copy(artifact);
 	stored->len = len;
 	if (len > 0)
 		memcpy(stored->data, data, len);

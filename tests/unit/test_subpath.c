@@ -122,7 +122,7 @@ static void test_request_without_its_subpath_is_invalid(void **state)
 	artifact.id.len = 0;
 	assert_false(bid_artifact_valid(&artifact));
 
-	kept = bid_artifact_keep(&artifact);
+	kept = bid_artifact_copy(&artifact);
 	bid_subpath_unref(subpath);
 	assert_string_equal(bid_subpath_text(kept.subpath), ".text");
 	bid_artifact_release(&kept);

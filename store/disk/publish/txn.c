@@ -160,7 +160,7 @@ int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, 
 	txn = txn_new(store);
 	if (!txn)
 		return -ENOMEM;
-	txn->artifact = bid_artifact_keep(artifact);
+	txn->artifact = bid_artifact_copy(artifact);
 	txn->allowed = STEP;
 	txn->digest = XXH3_createState();
 	if (!txn->digest) {
