@@ -12,8 +12,8 @@
 
 #include "api/broker.h"
 #include "options.h"
+#include "vfs/fd_cache.h"
 #include "vfs/inode.h"
-#include "vfs/open_files.h"
 #include "vfs/ratelimit.h"
 #include "vfs/tree.h"
 #include "vfs/whiteouts.h"
@@ -30,7 +30,7 @@ enum bid_mode {
 };
 
 /*
- * Locking: a thread that holds the lock of @open_files may take the lock of @inodes. All other locks are leaves. A thread that
+ * Locking: a thread that holds the lock of @fd_cache may take the lock of @inodes. All other locks are leaves. A thread that
  * holds a lock calls neither the store nor the broker.
  */
 struct bid_fs {
@@ -42,7 +42,7 @@ struct bid_fs {
 	struct bid_whiteouts probe_whiteouts, link_whiteouts; /* ids whose name was unlinked through the mount; own locks */
 	struct bid_inodes *inodes; /* owned; own lock */
 	struct bid_ratelimit ratelimit; /* limit of cache misses, by user; own lock */
-	struct bid_open_files *open_files; /* owned; own lock */
+	struct bid_fd_cache *fd_cache; /* owned; own lock */
 	struct bid_tmpfiles *tmpfiles; /* owned; own lock */
 	bool writable; /* the store is writable, and the mount is not "ro" */
 	enum bid_mode mode; /* set once, by FUSE_INIT */

@@ -29,7 +29,7 @@ static void on_fetched(void *user, const struct bid_result *result)
 	int error = result->error;
 
 	/* in no_open mode no RELEASE frees what is in memory */
-	if (error == -ENOMEM && bid_open_files_drop_memory(fs->open_files))
+	if (error == -ENOMEM && bid_fd_cache_drop_memory(fs->fd_cache))
 		error = bid_store_find(fs->store, &reply->pending.artifact, BID_MAY_DERIVE, &again);
 	end_reply(reply, error, result->error == 0 ? result->file : &again);
 }

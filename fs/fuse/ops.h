@@ -17,8 +17,8 @@ static inline struct bid_fs *bid_fs_of(fuse_req_t req)
  * and frees it in RELEASE.
  */
 struct bid_file_handle {
-	struct bid_fd *file; /* a checked file, which counts this handle; or NULL */
-	bool by_kernel; /* passthrough of @file */
+	struct bid_cached_fd *cached; /* a checked file, which counts this handle; or NULL */
+	bool by_kernel; /* passthrough of @cached */
 	struct bid_tmpfile *tmpfile; /* a reference; or NULL */
 	int probes_fd; /* probe definitions; or -1; owned */
 	char *text; /* a synthetic file; or NULL; owned */

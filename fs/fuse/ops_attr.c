@@ -19,7 +19,7 @@ static void finish_getattr(fuse_req_t req, struct bid_pending *pending, int erro
 	const struct bid_inode *inode = &pending->inode;
 	bool another = error == 0 && bid_is_other_version(fs, inode, &file->st);
 	/* an open file keeps its attributes, also without a name in the store */
-	bool open = (error < 0 || another) && bid_open_files_open_stat(fs->open_files, inode->number, &file->st);
+	bool open = (error < 0 || another) && bid_fd_cache_stat(fs->fd_cache, inode->number, &file->st);
 
 	if (open || (error == 0 && !(another && fs->mode == BID_MODE_NO_OPEN)))
 		bid_reply_attr(req, inode, &file->st, BID_TTL_STORE);
@@ -32,8 +32,8 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_fd *fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &file.st, NULL);
-	int r = fd ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &file.st, NULL);
+	int r = cached ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)
 		r = bid_store_find(fs->store, &pending.artifact, BID_NEVER_DERIVE, &file);
@@ -41,7 +41,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 		bid_find_or_fetch(req, &pending, finish_getattr);
 	else
 		finish_getattr(req, &pending, r, &file);
-	bid_open_files_put(fs->open_files, fd);
+	bid_fd_cache_put(fs->fd_cache, cached);
 	bid_file_release(&file);
 }
 

@@ -20,12 +20,12 @@
  */
 static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *file)
 {
-	struct bid_fd *fd;
+	struct bid_cached_fd *cached;
 
 	if (file->st.st_nlink == 0)
-		bid_open_files_drop_other(fs->open_files, number, &file->st);
-	else if (bid_open_files_keep(fs->open_files, number, file, &fd) == 0)
-		bid_open_files_put(fs->open_files, fd);
+		bid_fd_cache_drop_other(fs->fd_cache, number, &file->st);
+	else if (bid_fd_cache_insert(fs->fd_cache, number, file, &cached) == 0)
+		bid_fd_cache_put(fs->fd_cache, cached);
 }
 
 /* The node of @file. An unstripped file is one file with one inode under both names. */

@@ -27,8 +27,8 @@ static struct bid_file_handle *new_handle(void)
 
 static void free_handle(struct bid_fs *fs, struct bid_file_handle *handle)
 {
-	if (handle->file)
-		bid_open_files_close(fs->open_files, handle->file, handle->by_kernel);
+	if (handle->cached)
+		bid_fd_cache_close_handle(fs->fd_cache, handle->cached, handle->by_kernel);
 	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
 	bid_close(handle->probes_fd);
 	free(handle->text);
@@ -102,20 +102,20 @@ static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struc
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
 }
 
-/* Open a handle of the file @fd, with the attributes @st, of an artifact or of a copy of /proc/kcore. The caller puts @fd. */
-static void open_file(fuse_req_t req, const struct bid_inode *inode, struct bid_fd *fd, const struct stat *st,
+/* Open a handle of @cached, an artifact or a copy of /proc/kcore with the attributes @st. The caller puts @cached. */
+static void open_file(fuse_req_t req, const struct bid_inode *inode, struct bid_cached_fd *cached, const struct stat *st,
 		      struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file_handle *handle = new_handle();
-	int id, r = handle ? bid_open_files_open(fs->open_files, fd, &id) : -ENOMEM;
+	int id, r = handle ? bid_fd_cache_open_handle(fs->fd_cache, cached, &id) : -ENOMEM;
 
 	if (r < 0) {
 		free(handle);
 		fuse_reply_err(req, -r);
 		return;
 	}
-	handle->file = fd;
+	handle->cached = cached;
 	handle->by_kernel = id;
 	if (id)
 		bid_passthrough_set(fi, id);
@@ -186,7 +186,7 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	bool probes = pending->artifact.kind == BID_KIND_PROBES;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
-	struct bid_fd *fd = NULL;
+	struct bid_cached_fd *cached = NULL;
 	bid_auto_fd int own = -1;
 	/* a file without a link is found by its path alone: the kernel repeats the LOOKUP */
 	int r = error == -ENOENT ? -ESTALE : error < 0 ? -bid_visible_error(fs, error) : 0;
@@ -197,19 +197,19 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	else if (r == 0 && probes)
 		own = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 	if (r == 0)
-		r = bid_open_files_keep(fs->open_files, pending->inode.number, file, &fd);
+		r = bid_fd_cache_insert(fs->fd_cache, pending->inode.number, file, &cached);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (probes)
 		open_definitions(req, &pending->inode, bid_steal_fd(&own), false, &pending->fi);
 	else
-		open_file(req, &pending->inode, fd, &st, &pending->fi);
-	bid_open_files_put(fs->open_files, fd);
+		open_file(req, &pending->inode, cached, &st, &pending->fi);
+	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
 /* Open definitions of the store for a writer. Readers must find the same file. */
-static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_artifact *artifact,
-				       struct stat *st, bool *same, int *ret_probes)
+static struct bid_cached_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode *inode, const struct bid_artifact *artifact,
+					      struct stat *st, bool *same, int *ret_probes)
 {
 	struct bid_file found = BID_FILE_NONE;
 	/* opening breaks a lease of another process, which then finishes its change */
@@ -220,15 +220,15 @@ static struct bid_fd *open_for_writing(struct bid_fs *fs, const struct bid_inode
 		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
-		bid_open_files_drop_other(fs->open_files, inode->number, st);
-	return bid_open_files_get(fs->open_files, fs->store, inode->number, artifact, st, same);
+		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
+	return bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
 }
 
-/* Open the file of @fd, and take its attributes again. */
-static int open_kept(const struct bid_fd *fd, int *ret_own, struct stat *st, bool *same)
+/* Open the file of @cached, and take its attributes again. */
+static int open_kept(const struct bid_cached_fd *cached, int *ret_own, struct stat *st, bool *same)
 {
 	struct bid_stat_data stat_data = bid_stat_data_of(st);
-	int number = bid_fd_open(fd, ret_own);
+	int number = bid_cached_fd_open(cached, ret_own);
 	struct stat now;
 
 	/* the holder of a lease may have changed the file */
@@ -245,20 +245,20 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	bid_auto_fd int own = -1;
 	struct stat st = { 0 };
-	struct bid_fd *fd;
+	struct bid_cached_fd *cached;
 	bool same = false;
 
 	if (is_for_writing(fi))
-		fd = open_for_writing(fs, inode, &pending.artifact, &st, &same, &own);
+		cached = open_for_writing(fs, inode, &pending.artifact, &st, &same, &own);
 	else
-		fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, &same);
-	if (own < 0 && fd) {
-		int number = open_kept(fd, &own, &st, &same);
+		cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, &same);
+	if (own < 0 && cached) {
+		int number = open_kept(cached, &own, &st, &same);
 
 		if (own < 0 && number >= 0)
 			own = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	}
-	bid_open_files_put(fs->open_files, fd);
+	bid_fd_cache_put(fs->fd_cache, cached);
 	if (own < 0) {
 		bid_find_or_fetch(req, &pending, finish_open);
 		return;
@@ -272,16 +272,16 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_fd *fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
 
-	if (!fd) {
+	if (!cached) {
 		bid_find_or_fetch(req, &pending, finish_open);
 		return;
 	}
 	/* the kernel may forget the inode, which owns the subpath, after the answer */
 	bid_store_used(fs->store, &pending.artifact);
-	open_file(req, inode, fd, &st, fi);
-	bid_open_files_put(fs->open_files, fd);
+	open_file(req, inode, cached, &st, fi);
+	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
 static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -303,17 +303,17 @@ static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struc
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_fd *fd = NULL;
+	struct bid_cached_fd *cached = NULL;
 	int r = bid_store_open_kcore(fs->store, inode->node.path, &file);
 	struct stat st = file.st;
 
 	if (r == 0)
-		r = bid_open_files_keep(fs->open_files, inode->number, &file, &fd);
+		r = bid_fd_cache_insert(fs->fd_cache, inode->number, &file, &cached);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else
-		open_file(req, inode, fd, &st, fi);
-	bid_open_files_put(fs->open_files, fd);
+		open_file(req, inode, cached, &st, fi);
+	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)

@@ -42,7 +42,7 @@ static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, 
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
-	struct bid_fd *fd;
+	struct bid_cached_fd *cached;
 	int r;
 
 	if (error < 0) {
@@ -53,13 +53,13 @@ static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	r = bid_open_files_keep(fs->open_files, pending->inode.number, file, &fd);
+	r = bid_fd_cache_insert(fs->fd_cache, pending->inode.number, file, &cached);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
-	reply_fd(req, file->fd >= 0 ? file->fd : bid_fd_number(fd), pending->size, pending->offset);
-	bid_open_files_put(fs->open_files, fd);
+	reply_fd(req, file->fd >= 0 ? file->fd : bid_cached_fd_descriptor(cached), pending->size, pending->offset);
+	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -84,7 +84,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		.offset = offset,
 	};
 	bid_auto_fd int own = -1;
-	struct bid_fd *fd;
+	struct bid_cached_fd *cached;
 	struct stat st;
 	int reading;
 
@@ -102,19 +102,19 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
-	fd = bid_open_files_get(fs->open_files, fs->store, inode->number, &pending.artifact, &st, NULL);
-	if (fd && bid_is_other_version(fs, inode, &st)) {
+	cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+	if (cached && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
-		bid_open_files_put(fs->open_files, fd);
+		bid_fd_cache_put(fs->fd_cache, cached);
 		return;
 	}
-	reading = fd ? bid_fd_open(fd, &own) : -1;
+	reading = cached ? bid_cached_fd_open(cached, &own) : -1;
 	if (reading >= 0) {
 		/* the kernel may forget the inode, which owns the subpath, after the answer */
 		bid_store_used(fs->store, &pending.artifact);
 		reply_fd(req, reading, size, offset);
 	}
-	bid_open_files_put(fs->open_files, fd);
+	bid_fd_cache_put(fs->fd_cache, cached);
 	if (reading < 0)
 		bid_find_or_fetch(req, &pending, finish_read);
 }
@@ -122,8 +122,8 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 /* The descriptor of a handle without a text. */
 static int fd_of(const struct bid_file_handle *handle)
 {
-	if (handle->file)
-		return bid_fd_number(handle->file);
+	if (handle->cached)
+		return bid_cached_fd_descriptor(handle->cached);
 	return handle->tmpfile ? bid_txn_fd(handle->tmpfile->txn) : handle->probes_fd;
 }
 

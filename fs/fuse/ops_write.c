@@ -176,7 +176,7 @@ static int write_probes(struct bid_fs *fs, fuse_ino_t number, int fd, const char
 
 	/* readers get this one of several files from now on */
 	if (r == 0 && fstat(fd, &st) == 0)
-		bid_open_files_drop_other(fs->open_files, number, &st);
+		bid_fd_cache_drop_other(fs->fd_cache, number, &st);
 	/* OPEN could not copy them into the store */
 	return r == -EBADF ? -EPERM : r;
 }

@@ -4,7 +4,7 @@
  *
  *	bid_passthrough_obstacle(), bid_passthrough_stacked()	before the mount
  *	bid_passthrough_negotiate()	INIT
- *	bid_passthrough_make_id()	the first OPEN of an inode; vfs/open_files.h keeps the id
+ *	bid_passthrough_make_id()	the first OPEN of an inode; vfs/fd_cache.h keeps the id
  *	bid_passthrough_set()		each OPEN
  *	bid_passthrough_drop_id()
  */

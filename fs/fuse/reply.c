@@ -11,7 +11,7 @@ void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count)
 	if (!bid_inodes_forget(fs->inodes, number, count))
 		return;
 	/* no handle is left, so that a file without a name can be closed */
-	bid_open_files_forget(fs->open_files, number);
+	bid_fd_cache_forget(fs->fd_cache, number);
 }
 
 int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct bid_found *found,

@@ -124,7 +124,7 @@ static int drop_descriptors(void *user, const struct stat *st)
 {
 	struct bid_fs *fs = user;
 
-	return bid_open_files_drop(fs->open_files, st, may_be_read, fs);
+	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
 }
 
 /* Other processes can evict the files then. */
@@ -345,7 +345,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(options->debug_view ? BID_NAMES_DEBUG : NULL, &fs->inodes) == 0 &&
-		 bid_open_files_new(max_kept, &ids, &fs->open_files) == 0 &&
+		 bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
 		 bid_tmpfiles_new(store, &fs->probe_whiteouts, &fs->tmpfiles) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);
@@ -355,7 +355,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	bid_servers_free(session.servers);
 	bid_sandbox_free(fs->sandbox);
 	bid_tmpfiles_free(fs->tmpfiles);
-	bid_open_files_free(fs->open_files);
+	bid_fd_cache_free(fs->fd_cache);
 	bid_inodes_free(fs->inodes);
 	bid_ratelimit_release(&fs->ratelimit);
 	bid_whiteouts_release(&fs->probe_whiteouts);

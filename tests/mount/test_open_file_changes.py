@@ -119,7 +119,7 @@ def reads(path):
 
 @every_mode
 @pytest.mark.parametrize("how", ["same size", "larger"])
-def test_replaced_file_is_served_after_open_files_eviction(mount, mode, with_descriptors, store, workdir, how):
+def test_replaced_file_is_served_after_fd_cache_eviction(mount, mode, with_descriptors, store, workdir, how):
     """The daemon has closed its descriptor of the old file, but a reader has it open."""
     program = programs.small(workdir / "app", 1)
     old, new = program.read(), other_content(program.read(), how)
@@ -236,7 +236,7 @@ def test_open_of_file_moved_away_while_open(mount, mode, store, workdir, elsewhe
 
 
 @every_mode
-def test_removed_open_file_survives_open_files_eviction(needs_root, mount, mode, with_descriptors, store, workdir):
+def test_removed_open_file_survives_fd_cache_eviction(needs_root, mount, mode, with_descriptors, store, workdir):
     """Many other files are opened; the open file keeps its content and attributes."""
     if mode == "no_open":
         pytest.skip("only an open is a handle")
