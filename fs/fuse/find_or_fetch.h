@@ -5,8 +5,8 @@
 
 #include "fuse/ops.h"
 
-/* A request of the kernel for an artifact. */
-struct bid_pending {
+/* An artifact that a request of the kernel wants. */
+struct bid_wanted {
 	struct bid_artifact artifact;
 	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
 	struct fuse_file_info fi; /* OPEN */
@@ -18,13 +18,13 @@ struct bid_pending {
  * Answer @req. @error is 0 or the broker's. With 0, @file is the artifact, whose descriptor the function may take; the caller
  * releases the rest.
  */
-typedef void (*bid_finish_fn)(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file);
+typedef void (*bid_finish_fn)(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file);
 
 /*
- * Find the artifact of @pending, which is copied, and call @finish with it. The call comes from this function if the store has
+ * Find the artifact of @wanted, which is copied, and call @finish with it. The call comes from this function if the store has
  * the artifact or the artifact is known to be absent, else from a thread of the broker at the end of the download or of the bounded
  * wait. No thread waits meanwhile. The answer to an interrupted request is EINTR, at once.
  */
-void bid_find_or_fetch(fuse_req_t req, const struct bid_pending *pending, bid_finish_fn finish);
+void bid_find_or_fetch(fuse_req_t req, const struct bid_wanted *wanted, bid_finish_fn finish);
 
 #endif

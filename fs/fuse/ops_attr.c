@@ -13,10 +13,10 @@
 
 enum { SHOWN = 0555 }; /* mode bits of artifacts that readers see */
 
-static void finish_getattr(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_getattr(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	const struct bid_inode *inode = &pending->inode;
+	const struct bid_inode *inode = &wanted->inode;
 	bool another = error == 0 && bid_is_other_version(fs, inode, &file->st);
 	/* an open file keeps its attributes, also without a name in the store */
 	bool open = (error < 0 || another) && bid_fd_cache_stat(fs->fd_cache, inode->number, &file->st);
@@ -30,17 +30,17 @@ static void finish_getattr(fuse_req_t req, struct bid_pending *pending, int erro
 static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
+	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &file.st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &file.st, NULL);
 	int r = cached ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)
-		r = bid_store_find(fs->store, &pending.artifact, BID_NEVER_DERIVE, &file);
+		r = bid_store_find(fs->store, &wanted.artifact, BID_NEVER_DERIVE, &file);
 	if (r == -EAGAIN)
-		bid_find_or_fetch(req, &pending, finish_getattr);
+		bid_find_or_fetch(req, &wanted, finish_getattr);
 	else
-		finish_getattr(req, &pending, r, &file);
+		finish_getattr(req, &wanted, r, &file);
 	bid_fd_cache_put(fs->fd_cache, cached);
 	bid_file_release(&file);
 }

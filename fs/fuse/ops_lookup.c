@@ -29,10 +29,10 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 }
 
 /* The node of @file. An unstripped file is one file with one inode under both names. */
-static struct bid_node node_of(const struct bid_pending *pending, const struct bid_file *file)
+static struct bid_node node_of(const struct bid_wanted *wanted, const struct bid_file *file)
 {
 	return (struct bid_node){
-		.type = BID_NODE_FILE, .kind = file->kind, .id = pending->artifact.id, .subpath = pending->artifact.subpath
+		.type = BID_NODE_FILE, .kind = file->kind, .id = wanted->artifact.id, .subpath = wanted->artifact.subpath
 	};
 }
 
@@ -49,18 +49,18 @@ static void reply_sources(fuse_req_t req, const struct bid_artifact *artifact)
 	free(path);
 }
 
-static void finish_lookup(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_lookup(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
-	if (pending->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
-		reply_sources(req, &pending->artifact);
+	if (wanted->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
+		reply_sources(req, &wanted->artifact);
 	} else if (error == -ENOENT) {
 		bid_reply_negative(req, BID_TTL_STORE);
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
-		struct bid_node node = node_of(pending, file);
+		struct bid_node node = node_of(wanted, file);
 		struct fuse_entry_param entry;
 
 		if (bid_entry_make(fs, &node, &(struct bid_found){ .st = file->st }, &entry) < 0) {
@@ -107,22 +107,22 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
  * Answer with @file of the directory @dir, "<path>/ID". Returns false without a file; also for stripped debuginfo or empty probe
  * definitions in the directory of perf's link, because another directory of the id, or a server, may have a better file.
  */
-static bool reply_at_once(fuse_req_t req, struct bid_pending *pending, const struct bid_inode *dir, struct bid_file *file)
+static bool reply_at_once(fuse_req_t req, struct bid_wanted *wanted, const struct bid_inode *dir, struct bid_file *file)
 {
 	bool poor = file->stripped || (file->kind == BID_KIND_PROBES && file->st.st_size == 0);
 	char where[PATH_MAX];
 
-	if (file->fd < 0 || (poor && bid_store_where(bid_fs_of(req)->store, &pending->artifact.id, where, sizeof(where)) == 0 &&
+	if (file->fd < 0 || (poor && bid_store_where(bid_fs_of(req)->store, &wanted->artifact.id, where, sizeof(where)) == 0 &&
 			     strcmp(where, bid_node_path(&dir->node)) == 0))
 		return false;
-	finish_lookup(req, pending, 0, file);
+	finish_lookup(req, wanted, 0, file);
 	return true;
 }
 
 /* The symbol table of a kernel, perhaps just derived, or none: answer with its modules. */
-static void finish_modules(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_modules(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
-	struct bid_node node = { .type = BID_NODE_MODULES, .id = pending->artifact.id };
+	struct bid_node node = { .type = BID_NODE_MODULES, .id = wanted->artifact.id };
 	bid_auto_free char *text = NULL;
 	struct stat st;
 
@@ -131,23 +131,23 @@ static void finish_modules(fuse_req_t req, struct bid_pending *pending, int erro
 	if (error == 0)
 		bid_reply_node(req, &node, NULL);
 	else
-		finish_lookup(req, pending, error, file);
+		finish_lookup(req, wanted, error, file);
 }
 
 /* @dir is the directory of the name @child; NULL for "." and "..". */
 static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struct bid_node *child, struct bid_found *found)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_artifact(child) };
-	struct bid_pending modules = { .artifact = { .id = child->id, .kind = BID_KIND_KALLSYMS } };
+	struct bid_wanted wanted = { .artifact = bid_node_artifact(child) };
+	struct bid_wanted modules = { .artifact = { .id = child->id, .kind = BID_KIND_KALLSYMS } };
 	struct stat st;
 
 	if (bid_stat_unopened(fs, child, &st) == 0)
 		bid_reply_node(req, child, &(struct bid_found){ .st = st });
-	else if (child->type == BID_NODE_FILE && reply_at_once(req, &pending, dir, &found->file))
+	else if (child->type == BID_NODE_FILE && reply_at_once(req, &wanted, dir, &found->file))
 		return;
 	else if (child->type == BID_NODE_FILE)
-		bid_find_or_fetch(req, &pending, finish_lookup);
+		bid_find_or_fetch(req, &wanted, finish_lookup);
 	else if (child->type == BID_NODE_MODULES)
 		bid_find_or_fetch(req, &modules, finish_modules);
 	else if (child->type == BID_NODE_KCORE_FILE)
@@ -157,10 +157,10 @@ static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struc
 }
 
 /* A link of perf's exists only with a file behind it: otherwise perf takes the build for cached, and does not add it. */
-static void finish_link(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_link(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_node link = { .type = BID_NODE_LINK, .id = pending->artifact.id };
+	struct bid_node link = { .type = BID_NODE_LINK, .id = wanted->artifact.id };
 	char where[PATH_MAX];
 
 	/* a link of the store may lead nowhere */
@@ -173,15 +173,15 @@ static void finish_link(fuse_req_t req, struct bid_pending *pending, int error, 
 static void fetch_link(fuse_req_t req, const struct bid_node *dir, const char *name)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = { .kind = BID_KIND_ELF } };
+	struct bid_wanted wanted = { .artifact = { .kind = BID_KIND_ELF } };
 	struct bid_node link;
 
 	if (!fs->tree.any_id || bid_tree_parse_link(dir, name, &link) < 0 || bid_tree_is_unlinked(&fs->tree, &link.id)) {
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
-	pending.artifact.id = link.id;
-	bid_find_or_fetch(req, &pending, finish_link);
+	wanted.artifact.id = link.id;
+	bid_find_or_fetch(req, &wanted, finish_link);
 }
 
 void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)

@@ -181,9 +181,9 @@ int bid_open_created(fuse_req_t req, const struct bid_node *node, struct bid_tmp
 	return r;
 }
 
-static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_open(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
-	bool probes = pending->artifact.kind == BID_KIND_PROBES;
+	bool probes = wanted->artifact.kind == BID_KIND_PROBES;
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
 	struct bid_cached_fd *cached = NULL;
@@ -192,18 +192,18 @@ static void finish_open(fuse_req_t req, struct bid_pending *pending, int error, 
 	int r = error == -ENOENT ? -ESTALE : error < 0 ? -bid_visible_error(fs, error) : 0;
 
 	/* definitions that were just derived: the writer gets a copy of the store */
-	if (r == 0 && probes && is_for_writing(&pending->fi))
-		r = bid_store_open_probes(fs->store, &pending->artifact.id, NULL, true, &own);
+	if (r == 0 && probes && is_for_writing(&wanted->fi))
+		r = bid_store_open_probes(fs->store, &wanted->artifact.id, NULL, true, &own);
 	else if (r == 0 && probes)
 		own = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 	if (r == 0)
-		r = bid_fd_cache_insert(fs->fd_cache, pending->inode.number, file, &cached);
+		r = bid_fd_cache_insert(fs->fd_cache, wanted->inode.number, file, &cached);
 	if (r < 0)
 		fuse_reply_err(req, -r);
 	else if (probes)
-		open_definitions(req, &pending->inode, bid_steal_fd(&own), false, &pending->fi);
+		open_definitions(req, &wanted->inode, bid_steal_fd(&own), false, &wanted->fi);
 	else
-		open_file(req, &pending->inode, cached, &st, &pending->fi);
+		open_file(req, &wanted->inode, cached, &st, &wanted->fi);
 	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
@@ -242,16 +242,16 @@ static int open_kept(const struct bid_cached_fd *cached, int *ret_own, struct st
 static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
+	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	bid_auto_fd int own = -1;
 	struct stat st = { 0 };
 	struct bid_cached_fd *cached;
 	bool same = false;
 
 	if (is_for_writing(fi))
-		cached = open_for_writing(fs, inode, &pending.artifact, &st, &same, &own);
+		cached = open_for_writing(fs, inode, &wanted.artifact, &st, &same, &own);
 	else
-		cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, &same);
+		cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, &same);
 	if (own < 0 && cached) {
 		int number = open_kept(cached, &own, &st, &same);
 
@@ -260,26 +260,26 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	}
 	bid_fd_cache_put(fs->fd_cache, cached);
 	if (own < 0) {
-		bid_find_or_fetch(req, &pending, finish_open);
+		bid_find_or_fetch(req, &wanted, finish_open);
 		return;
 	}
-	bid_store_used(fs->store, &pending.artifact);
+	bid_store_used(fs->store, &wanted.artifact);
 	open_definitions(req, inode, bid_steal_fd(&own), same, fi);
 }
 
 static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
+	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, NULL);
 
 	if (!cached) {
-		bid_find_or_fetch(req, &pending, finish_open);
+		bid_find_or_fetch(req, &wanted, finish_open);
 		return;
 	}
 	/* the kernel may forget the inode, which owns the subpath, after the answer */
-	bid_store_used(fs->store, &pending.artifact);
+	bid_store_used(fs->store, &wanted.artifact);
 	open_file(req, inode, cached, &st, fi);
 	bid_fd_cache_put(fs->fd_cache, cached);
 }

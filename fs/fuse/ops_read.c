@@ -38,7 +38,7 @@ static void reply_fd(fuse_req_t req, int fd, size_t size, off_t offset)
 }
 
 /* no_open: the broker has found or fetched the file. */
-static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_read(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	struct stat st = file->st;
@@ -49,16 +49,16 @@ static void finish_read(fuse_req_t req, struct bid_pending *pending, int error, 
 		fuse_reply_err(req, error == -EINTR || error == -EACCES ? -error : EIO);
 		return;
 	}
-	if (bid_is_other_version(fs, &pending->inode, &st)) {
+	if (bid_is_other_version(fs, &wanted->inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		return;
 	}
-	r = bid_fd_cache_insert(fs->fd_cache, pending->inode.number, file, &cached);
+	r = bid_fd_cache_insert(fs->fd_cache, wanted->inode.number, file, &cached);
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
-	reply_fd(req, file->fd >= 0 ? file->fd : bid_cached_fd_descriptor(cached), pending->size, pending->offset);
+	reply_fd(req, file->fd >= 0 ? file->fd : bid_cached_fd_descriptor(cached), wanted->size, wanted->offset);
 	bid_fd_cache_put(fs->fd_cache, cached);
 }
 
@@ -77,7 +77,7 @@ static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_
 static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_pending pending = {
+	struct bid_wanted wanted = {
 		.artifact = bid_node_artifact(&inode->node),
 		.inode = *inode,
 		.size = size,
@@ -102,7 +102,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
-	cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &pending.artifact, &st, NULL);
+	cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, NULL);
 	if (cached && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_fd_cache_put(fs->fd_cache, cached);
@@ -111,12 +111,12 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	reading = cached ? bid_cached_fd_open(cached, &own) : -1;
 	if (reading >= 0) {
 		/* the kernel may forget the inode, which owns the subpath, after the answer */
-		bid_store_used(fs->store, &pending.artifact);
+		bid_store_used(fs->store, &wanted.artifact);
 		reply_fd(req, reading, size, offset);
 	}
 	bid_fd_cache_put(fs->fd_cache, cached);
 	if (reading < 0)
-		bid_find_or_fetch(req, &pending, finish_read);
+		bid_find_or_fetch(req, &wanted, finish_read);
 }
 
 /* The descriptor of a handle without a text. */

@@ -28,7 +28,7 @@ static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino
 }
 
 /* Answer OPENDIR of a directory of sources that may be a file. */
-static void finish_opendir(fuse_req_t req, struct bid_pending *pending, int error, struct bid_file *file)
+static void finish_opendir(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file)
 {
 	/* a file: ESTALE makes the kernel repeat the LOOKUP within open(2) */
 	fuse_reply_err(req, error == 0 ? ESTALE : bid_visible_error(bid_fs_of(req), error));
@@ -51,9 +51,9 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	struct bid_subpath *subpath;
 
 	if (inode && may_be_source(fs, &inode->node, fi->flags) && bid_subpath_source(bid_node_path(&inode->node), &subpath) == 0) {
-		struct bid_pending pending = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .subpath = subpath } };
+		struct bid_wanted wanted = { .artifact = { .id = inode->node.id, .kind = BID_KIND_SOURCE, .subpath = subpath } };
 
-		bid_find_or_fetch(req, &pending, finish_opendir);
+		bid_find_or_fetch(req, &wanted, finish_opendir);
 		bid_subpath_unref(subpath);
 		return;
 	}
