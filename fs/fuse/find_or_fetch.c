@@ -34,7 +34,7 @@ static void on_fetched(void *user, const struct bid_result *result)
 	finish_request(waiting, error, result->error == 0 ? result->file : &again);
 }
 
-/* The broker may have freed the waiting request, therefore the id. An interrupt before bid_broker_fetch() makes that call end at once. */
+/* The waiting request may be freed already, so the id. An interrupt before bid_broker_fetch() makes that call end at once. */
 static void on_interrupt(fuse_req_t req, void *waiter_id)
 {
 	bid_broker_cancel(bid_fs_of(req)->broker, (uint64_t)(uintptr_t)waiter_id);
@@ -48,49 +48,47 @@ static int submit_request(struct waiting_request *waiting, const struct bid_arti
 
 	if (r < 0)
 		return r;
-	/* the fetch may answer the request, and free @waiting, at any moment */
+	/* the fetch may answer the request, and free @waiting, at any moment: @artifact is the caller's */
 	fuse_req_interrupt_func(waiting->req, on_interrupt, (void *)(uintptr_t)waiter_id);
 	bid_broker_fetch(fs->broker, waiter_id, artifact);
 	return 0;
 }
 
-static void fetch_artifact(fuse_req_t req, const struct bid_wanted *wanted, bid_finish_fn finish)
+static void fetch_artifact(fuse_req_t req, struct bid_wanted *wanted, bid_finish_fn finish)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 	bid_cleanup(bid_file_release) struct bid_file stripped = BID_FILE_NONE;
 	struct bid_file none = BID_FILE_NONE;
-	struct bid_wanted local = *wanted;
 	struct waiting_request *waiting;
 	int r;
 
-	/* a READ of no_open mode has a size; its LOOKUP took a token */
-	if (wanted->size == 0 && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
-		r = bid_store_find(fs->store, &local.artifact, BID_NEVER_DERIVE, &stripped);
-		finish(req, &local, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
+	/* the LOOKUP before a READ took a token */
+	if (!wanted->is_read && !bid_ratelimit_take(&fs->ratelimit, fuse_req_ctx(req)->uid, bid_clock_ms())) {
+		r = bid_store_find(fs->store, &wanted->artifact, BID_NEVER_DERIVE, &stripped);
+		finish(req, wanted, r == 0 ? 0 : -EHOSTUNREACH, &stripped);
 		return;
 	}
 	waiting = malloc(sizeof(*waiting));
 	if (!waiting) {
-		finish(req, &local, -ENOMEM, &none);
+		finish(req, wanted, -ENOMEM, &none);
 		return;
 	}
-	*waiting = (struct waiting_request){ .req = req, .wanted = local, .finish = finish };
-	waiting->wanted.artifact = bid_artifact_copy(&local.artifact);
-	r = submit_request(waiting, &local.artifact);
+	*waiting = (struct waiting_request){ .req = req, .wanted = *wanted, .finish = finish };
+	waiting->wanted.artifact = bid_artifact_copy(&wanted->artifact);
+	r = submit_request(waiting, &wanted->artifact);
 	if (r < 0)
 		finish_request(waiting, r, &none);
 }
 
-void bid_find_or_fetch(fuse_req_t req, const struct bid_wanted *wanted, bid_finish_fn finish)
+void bid_find_or_fetch(fuse_req_t req, struct bid_wanted *wanted, bid_finish_fn finish)
 {
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_wanted local = *wanted;
 	struct bid_fs *fs = bid_fs_of(req);
-	int r = bid_broker_look_up(fs->broker, &local.artifact, &file, NULL);
+	int r = bid_broker_look_up(fs->broker, &wanted->artifact, &file, NULL);
 
 	if (r == -EINPROGRESS)
-		fetch_artifact(req, &local, finish);
+		fetch_artifact(req, wanted, finish);
 	else
-		finish(req, &local, r, &file);
+		finish(req, wanted, r, &file);
 	bid_file_release(&file);
 }

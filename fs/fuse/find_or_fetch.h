@@ -8,8 +8,9 @@
 /* An artifact that a request of the kernel wants. */
 struct bid_wanted {
 	struct bid_artifact artifact;
-	struct bid_inode inode; /* OPEN and READ: of the artifact; the kernel holds it until the answer */
+	struct bid_inode inode; /* GETATTR, OPEN, READ: of the artifact; the kernel holds it until the answer */
 	struct fuse_file_info fi; /* OPEN */
+	bool is_read; /* READ in no_open mode */
 	size_t size; /* READ */
 	off_t offset; /* READ */
 };
@@ -21,10 +22,10 @@ struct bid_wanted {
 typedef void (*bid_finish_fn)(fuse_req_t req, struct bid_wanted *wanted, int error, struct bid_file *file);
 
 /*
- * Find the artifact of @wanted, which is copied, and call @finish with it. The call comes from this function if the store has
+ * Find the artifact of @wanted, and call @finish with it or, later, with a copy. The call comes from this function if the store has
  * the artifact or the artifact is known to be absent, else from a thread of the broker at the end of the download or of the bounded
  * wait. No thread waits meanwhile. The answer to an interrupted request is EINTR, at once.
  */
-void bid_find_or_fetch(fuse_req_t req, const struct bid_wanted *wanted, bid_finish_fn finish);
+void bid_find_or_fetch(fuse_req_t req, struct bid_wanted *wanted, bid_finish_fn finish);
 
 #endif

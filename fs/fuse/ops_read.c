@@ -80,6 +80,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 	struct bid_wanted wanted = {
 		.artifact = bid_node_artifact(&inode->node),
 		.inode = *inode,
+		.is_read = true,
 		.size = size,
 		.offset = offset,
 	};
