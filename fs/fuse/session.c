@@ -16,10 +16,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/sd_notify.h"
-#include "fuse/loop.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
 #include "fuse/unmount_helper.h"
+#include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
 #include "vfs/mount_names.h"
@@ -156,12 +156,12 @@ static int enter_sandbox(struct session *session)
 }
 
 /* Answer requests until the session is over. Returns 0 after an unmount, 1 after a signal, or a negative errno. */
-static int run_loop(struct bid_fs *fs)
+static int run_workers(struct bid_fs *fs)
 {
 	int r;
 
 	bid_fix_init_reply(fs->session);
-	r = bid_loop_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
+	r = bid_workers_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
 	if (r < 0)
 		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	return r;
@@ -209,7 +209,7 @@ static int serve_mount(struct session *session, int ready)
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);
-		r = run_loop(fs);
+		r = run_workers(fs);
 	} else {
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "fuse/loop.h"
+#include "fuse/workers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 
-struct loop {
+struct workers {
 	struct fuse_session *session; /* borrowed */
 	int epoll; /* wakes one worker for a request, all at the end; owned */
 	int end; /* eventfd, readable at the end of the session; owned */
@@ -38,11 +38,11 @@ struct loop {
  * Let the next request wake one sleeping worker. EPOLLONESHOT disarms itself. A request in the queue counts, and the end of the
  * connection always wakes.
  */
-static void arm_epoll(const struct loop *loop, bool on)
+static void arm_epoll(const struct workers *workers, bool on)
 {
 	struct epoll_event event = { .events = on ? EPOLLIN | EPOLLONESHOT : EPOLLONESHOT };
 
-	if (epoll_ctl(loop->epoll, EPOLL_CTL_MOD, fuse_session_fd(loop->session), &event) < 0)
+	if (epoll_ctl(workers->epoll, EPOLL_CTL_MOD, fuse_session_fd(workers->session), &event) < 0)
 		bid_debug("%s: no thread will be woken for a request", strerror(errno));
 }
 
@@ -51,24 +51,24 @@ static void arm_epoll(const struct loop *loop, bool on)
 #define SLICE_NS INT64_C(1000000)
 
 /* Receive a request by polling, with the epoll disarmed. -EAGAIN after busy_poll_us. */
-static int poll_device(struct loop *loop, struct fuse_buf *buffer)
+static int poll_device(struct workers *workers, struct fuse_buf *buffer)
 {
-	int64_t now = bid_clock_ns(), end = now + loop->busy_poll_us * INT64_C(1000), last;
+	int64_t now = bid_clock_ns(), end = now + workers->busy_poll_us * INT64_C(1000), last;
 	int n;
 
-	if (now < loop->no_poll_until)
+	if (now < workers->no_poll_until)
 		return -EAGAIN;
-	arm_epoll(loop, false);
+	arm_epoll(workers, false);
 	do {
 		last = now;
 		/* the next client may wait for this processor */
 		sched_yield();
-		n = fuse_session_receive_buf(loop->session, buffer);
+		n = fuse_session_receive_buf(workers->session, buffer);
 		now = bid_clock_ns();
 	} while (n == -EAGAIN && now < end);
 	if (now - last > SLICE_NS)
-		loop->no_poll_until = now + PAUSE_NS;
-	arm_epoll(loop, true);
+		workers->no_poll_until = now + PAUSE_NS;
+	arm_epoll(workers, true);
 	return n;
 }
 
@@ -78,76 +78,77 @@ static int poll_device(struct loop *loop, struct fuse_buf *buffer)
  * Without a polling worker the epoll is armed, or a worker that just woke is about to arm it. Therefore no request waits for a busy
  * worker while another sleeps.
  */
-static int receive_request(struct loop *loop, struct fuse_buf *buffer)
+static int receive_request(struct workers *workers, struct fuse_buf *buffer)
 {
 	struct epoll_event event;
 	int n = -EAGAIN;
 
 	/* a handler may end the session */
-	if (fuse_session_exited(loop->session))
+	if (fuse_session_exited(workers->session))
 		return 0;
-	if (loop->busy_poll_us > 0)
-		n = fuse_session_receive_buf(loop->session, buffer);
+	if (workers->busy_poll_us > 0)
+		n = fuse_session_receive_buf(workers->session, buffer);
 	while (n == -EAGAIN || n == -EINTR) {
-		if (loop->busy_poll_us > 0 && !atomic_exchange(&loop->polling, true)) {
-			n = poll_device(loop, buffer);
-			atomic_store(&loop->polling, false);
+		if (workers->busy_poll_us > 0 && !atomic_exchange(&workers->polling, true)) {
+			n = poll_device(workers, buffer);
+			atomic_store(&workers->polling, false);
 			if (n != -EAGAIN)
 				continue;
 		}
-		if (epoll_wait(loop->epoll, &event, 1, -1) < 0 && errno != EINTR)
+		if (epoll_wait(workers->epoll, &event, 1, -1) < 0 && errno != EINTR)
 			return -errno;
-		if (fuse_session_exited(loop->session))
+		if (fuse_session_exited(workers->session))
 			return 0;
-		n = fuse_session_receive_buf(loop->session, buffer);
-		arm_epoll(loop, true);
+		n = fuse_session_receive_buf(workers->session, buffer);
+		arm_epoll(workers, true);
 	}
 	return n;
 }
 
 /* Wake all workers, now and later, for the end of the session. */
-static void end_loop(struct loop *loop)
+static void end_workers(struct workers *workers)
 {
-	if (write(loop->end, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
+	if (write(workers->end, &(uint64_t){ 1 }, sizeof(uint64_t)) < 0)
 		bid_debug("%s: the workers may miss the end of the session", strerror(errno));
 }
 
 /* Wait for the end of the session or for a signal of @unblocked. Returns 0 or -EINTR. */
-static int wait_for_end(const struct loop *loop, const sigset_t *unblocked)
+static int wait_for_end(const struct workers *workers, const sigset_t *unblocked)
 {
-	struct pollfd end = { .fd = loop->end, .events = POLLIN };
+	struct pollfd end = { .fd = workers->end, .events = POLLIN };
 	int n;
 
 	while ((n = ppoll(&end, 1, &(struct timespec){ .tv_sec = 60 }, unblocked)) == 0)
-		loop->each_minute(loop->user);
+		workers->each_minute(workers->user);
 	return n < 0 ? -errno : 0;
 }
 
-static void close_loop(struct loop *loop)
+static void close_workers(struct workers *workers)
 {
-	if (loop->epoll >= 0)
-		close(loop->epoll);
-	if (loop->end >= 0)
-		close(loop->end);
-	loop->epoll = loop->end = -1;
+	if (workers->epoll >= 0)
+		close(workers->epoll);
+	if (workers->end >= 0)
+		close(workers->end);
+	workers->epoll = workers->end = -1;
 }
 
-static int open_loop(struct loop *loop, struct fuse_session *session, unsigned busy_poll_us)
+static int open_workers(struct workers *workers, struct fuse_session *session, unsigned busy_poll_us)
 {
 	struct epoll_event request = { .events = EPOLLIN | EPOLLONESHOT }, end = { .events = EPOLLIN };
 	int fd = fuse_session_fd(session), flags = fcntl(fd, F_GETFL);
 
-	*loop = (struct loop){ .session = session, .epoll = -1, .end = -1 };
+	*workers = (struct workers){ .session = session, .epoll = -1, .end = -1 };
 	/* on one processor a client cannot run while a worker polls */
-	loop->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
-	loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-	loop->end = eventfd(0, EFD_CLOEXEC);
+	workers->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
+	workers->epoll = epoll_create1(EPOLL_CLOEXEC);
+	workers->end = eventfd(0, EFD_CLOEXEC);
 	/* reads of the device do not block from now on */
-	if (loop->epoll < 0 || loop->end < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &request) < 0 ||
-	    epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->end, &end) < 0 || flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
+	if (workers->epoll < 0 || workers->end < 0 || epoll_ctl(workers->epoll, EPOLL_CTL_ADD, fd, &request) < 0 ||
+	    epoll_ctl(workers->epoll, EPOLL_CTL_ADD, workers->end, &end) < 0 || flags < 0 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
 		int r = -errno;
 
-		close_loop(loop);
+		close_workers(workers);
 		return r;
 	}
 	return 0;
@@ -155,22 +156,22 @@ static int open_loop(struct loop *loop, struct fuse_session *session, unsigned b
 
 static void *serve_requests(void *user)
 {
-	struct loop *loop = user;
+	struct workers *workers = user;
 	struct fuse_buf request = { 0 };
 	int n;
 
-	while ((n = receive_request(loop, &request)) > 0)
-		fuse_session_process_buf(loop->session, &request);
+	while ((n = receive_request(workers, &request)) > 0)
+		fuse_session_process_buf(workers->session, &request);
 	free(request.mem);
 	if (n < 0)
-		atomic_store(&loop->error, n);
-	fuse_session_exit(loop->session);
-	end_loop(loop);
+		atomic_store(&workers->error, n);
+	fuse_session_exit(workers->session);
+	end_workers(workers);
 	return NULL;
 }
 
 /* Run @n workers until the session is over. */
-static int run_threads(struct loop *loop, unsigned n)
+static int run_threads(struct workers *workers, unsigned n)
 {
 	pthread_t *threads = calloc(n, sizeof(*threads));
 	sigset_t all, before;
@@ -181,16 +182,16 @@ static int run_threads(struct loop *loop, unsigned n)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (r == 0 && started < n) {
-		r = bid_thread_start(&threads[started], "fuse", serve_requests, loop);
+		r = bid_thread_start(&threads[started], "fuse", serve_requests, workers);
 		started += r == 0;
 	}
 	if (r < 0 && started > 0)
 		bid_warning("%s: only %u of %u threads serve requests", bid_strerror(r), started, n);
 	if (started > 0) {
 		do
-			waited = wait_for_end(loop, &before);
-		while (waited == -EINTR && !fuse_session_exited(loop->session));
-		end_loop(loop);
+			waited = wait_for_end(workers, &before);
+		while (waited == -EINTR && !fuse_session_exited(workers->session));
+		end_workers(workers);
 	}
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
@@ -198,20 +199,20 @@ static int run_threads(struct loop *loop, unsigned n)
 	free(threads);
 	if (started == 0)
 		return r;
-	r = atomic_load(&loop->error);
+	r = atomic_load(&workers->error);
 	return r < 0 ? r : waited < 0;
 }
 
-int bid_loop_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
+int bid_workers_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
 {
-	struct loop loop;
-	int r = open_loop(&loop, session, busy_poll_us);
+	struct workers workers;
+	int r = open_workers(&workers, session, busy_poll_us);
 
 	if (r < 0)
 		return r;
-	loop.each_minute = each_minute;
-	loop.user = user;
-	r = run_threads(&loop, n);
-	close_loop(&loop);
+	workers.each_minute = each_minute;
+	workers.user = user;
+	r = run_threads(&workers, n);
+	close_workers(&workers);
 	return r;
 }
