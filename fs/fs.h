@@ -56,9 +56,9 @@ struct bid_fs {
 	struct fuse_session *session; /* borrowed; NULL before and after */
 };
 
-/* Seconds for which the kernel caches names and attributes of the store. perf writes the store at any time. */
+/* Seconds for which the kernel caches names and attributes of the store, and an absence there. perf writes it at any time. */
 #define BID_TTL_STORE 1.0
-/* Seconds for which the kernel caches names and attributes of the mount itself. */
+/* Seconds for which the kernel caches names and attributes of the mount itself, and the absence of a name without a meaning. */
 #define BID_TTL_MOUNT 86400.0
 
 /* "passthrough", "daemon" or "no_open". Static. fuse/init.c */
