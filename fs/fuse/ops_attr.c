@@ -32,7 +32,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &file.st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &file.st, NULL);
 	int r = cached ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)

@@ -221,7 +221,7 @@ static struct bid_cached_fd *open_for_writing(struct bid_fs *fs, const struct bi
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
-	return bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, artifact, st, same);
+	return bid_fd_cache_get(fs->fd_cache, inode->number, artifact, st, same);
 }
 
 /* Open the file of @cached, and take its attributes again. */
@@ -251,7 +251,7 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	if (is_for_writing(fi))
 		cached = open_for_writing(fs, inode, &wanted.artifact, &st, &same, &own);
 	else
-		cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, &same);
+		cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, &same);
 	if (own < 0 && cached) {
 		int number = open_kept(cached, &own, &st, &same);
 
@@ -272,7 +272,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
 
 	if (!cached) {
 		bid_find_or_fetch(req, &wanted, finish_open);

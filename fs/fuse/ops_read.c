@@ -103,7 +103,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
-	cached = bid_fd_cache_get(fs->fd_cache, fs->store, inode->number, &wanted.artifact, &st, NULL);
+	cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
 	if (cached && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
 		bid_fd_cache_put(fs->fd_cache, cached);

@@ -120,11 +120,17 @@ static bool may_be_read(void *user, uint64_t number)
 	return fs->mode == BID_MODE_NO_OPEN && bid_inodes_find(fs->inodes, number, &buffer);
 }
 
+static const struct bid_fd_cache_ops fd_cache_ops = {
+	.make_id = bid_passthrough_make_id,
+	.drop_id = bid_passthrough_drop_id,
+	.may_be_read = may_be_read,
+};
+
 static int drop_descriptors(void *user, const struct stat *st)
 {
 	struct bid_fs *fs = user;
 
-	return bid_fd_cache_drop(fs->fd_cache, st, may_be_read, fs);
+	return bid_fd_cache_drop(fs->fd_cache, st);
 }
 
 /* Other processes can evict the files then. */
@@ -328,8 +334,6 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 		},
 	};
 	struct bid_fs *fs = &session.fs;
-	const struct bid_backing_ids ids = { .user = fs, .make = bid_passthrough_make_id, .drop = bid_passthrough_drop_id };
-	unsigned max_kept = raise_limit();
 	int status = BID_EXIT_SYSTEM, r;
 
 	clock_gettime(CLOCK_REALTIME, &fs->started);
@@ -345,7 +349,7 @@ int bid_session_run(struct bid_store *store, const struct bid_options *options)
 	if (r < 0)
 		status = BID_EXIT_MOUNT;
 	else if (bid_inodes_new(options->debug_view ? BID_NAMES_DEBUG : NULL, &fs->inodes) == 0 &&
-		 bid_fd_cache_new(max_kept, &ids, &fs->fd_cache) == 0 &&
+		 bid_fd_cache_new(store, raise_limit(), &fd_cache_ops, fs, &fs->fd_cache) == 0 &&
 		 bid_tmpfiles_new(store, &fs->probe_whiteouts, &fs->tmpfiles) == 0 &&
 		 add_arguments(&args, options, bid_store_path(store), fs->writable) == 0)
 		status = mount_and_serve(&session, &args);

@@ -35,21 +35,26 @@ struct bid_cached_fd {
 TAILQ_HEAD(cached_list, bid_cached_fd);
 
 struct bid_fd_cache {
-	const struct bid_backing_ids *ids; /* borrowed; NULL for none */
+	struct bid_store *store; /* borrowed */
+	const struct bid_fd_cache_ops *ops; /* borrowed, as @user */
+	void *user;
 	pthread_mutex_t lock; /* guards all below; not held during a check or close(2) */
 	unsigned max, n; /* entries without a handle */
 	struct bid_cached_fd *buckets[BUCKETS];
 	struct cached_list idle; /* entries without a handle, oldest first */
 };
 
-int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid_fd_cache **ret_cache)
+int bid_fd_cache_new(struct bid_store *store, unsigned max, const struct bid_fd_cache_ops *ops, void *user,
+		     struct bid_fd_cache **ret_cache)
 {
 	struct bid_fd_cache *cache = calloc(1, sizeof(*cache));
 
 	if (!cache)
 		return -ENOMEM;
 	pthread_mutex_init(&cache->lock, NULL);
-	cache->ids = ids;
+	cache->store = store;
+	cache->ops = ops;
+	cache->user = user;
 	cache->max = max;
 	TAILQ_INIT(&cache->idle);
 	*ret_cache = cache;
@@ -116,7 +121,7 @@ static struct bid_cached_fd *remove_oldest(struct bid_fd_cache *cache)
 static void free_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
 {
 	if (cached->id)
-		cache->ids->drop(cache->ids->user, cached->id);
+		cache->ops->drop_id(cache->user, cached->id);
 	bid_file_release(&cached->file);
 	free(cached);
 }
@@ -190,9 +195,8 @@ static int check_kernel_opens(const struct bid_cached_fd *cached)
 }
 
 /* Check that the file of @cached is still the artifact. @stat_data and @last are of the last check. */
-static int check_cached(struct bid_fd_cache *cache, struct bid_store *store, struct bid_cached_fd *cached,
-			const struct bid_stat_data *stat_data, const struct stat *last, const struct bid_artifact *artifact,
-			struct stat *ret_stat, bool *ret_same)
+static int check_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached, const struct bid_stat_data *stat_data,
+			const struct stat *last, const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_file file = { .fd = cached->file.fd };
 	struct bid_stat_data now;
@@ -212,7 +216,7 @@ static int check_cached(struct bid_fd_cache *cache, struct bid_store *store, str
 		return -ENOENT;
 	if (!same) {
 		now = bid_stat_data_of(&file.st);
-		r = bid_store_recheck(store, artifact, &file);
+		r = bid_store_recheck(cache->store, artifact, &file);
 		if (r < 0)
 			return r;
 		pthread_mutex_lock(&cache->lock);
@@ -228,7 +232,7 @@ static int check_cached(struct bid_fd_cache *cache, struct bid_store *store, str
 		}
 		pthread_mutex_unlock(&cache->lock);
 		if (id)
-			cache->ids->drop(cache->ids->user, id);
+			cache->ops->drop_id(cache->user, id);
 		if (r < 0)
 			return r;
 	} else {
@@ -241,8 +245,8 @@ static int check_cached(struct bid_fd_cache *cache, struct bid_store *store, str
 	return 0;
 }
 
-struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				       const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same)
+struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
+				       struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
 	struct bid_cached_fd *cached;
@@ -262,7 +266,7 @@ struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_st
 	pthread_mutex_unlock(&cache->lock);
 	if (!cached)
 		return NULL;
-	if (check_cached(cache, store, cached, &stat_data, &last, artifact, ret_stat, ret_same) == 0)
+	if (check_cached(cache, cached, &stat_data, &last, artifact, ret_stat, ret_same) == 0)
 		return cached;
 	drop_cached(cache, cached);
 	bid_fd_cache_put(cache, cached);
@@ -331,7 +335,7 @@ static void put_all(struct bid_fd_cache *cache, struct bid_cached_fd *gone)
 	}
 }
 
-int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user)
+int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st)
 {
 	int64_t used_s = bid_clock_s() - IDLE_S;
 	struct bid_cached_fd *gone = NULL, *cached, *newer;
@@ -342,7 +346,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*
 		newer = TAILQ_NEXT(cached, order);
 		if ((st ? !is_of(cached, st) : cached->used_s > used_s) || cached->users > 1)
 			continue;
-		if (!is_held(user, cached->number) || (!st && is_in_memory(&cached->file.st))) {
+		if (!cache->ops->may_be_read(cache->user, cached->number) || (!st && is_in_memory(&cached->file.st))) {
 			remove_cached(cache, cached)->next = gone;
 			gone = cached;
 		} else if (st) {
@@ -448,8 +452,8 @@ int bid_fd_cache_insert(struct bid_fd_cache *cache, uint64_t number, struct bid_
 /* Has @cached, without handles of the daemon, a backing id, or does it get one? Locking: the lock. */
 static bool ensure_id(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
 {
-	if (cached->id == 0 && cache->ids) {
-		int id = cache->ids->make(cache->ids->user, cached->file.fd);
+	if (cached->id == 0) {
+		int id = cache->ops->make_id(cache->user, cached->file.fd);
 
 		cached->id = id < 0 ? 0 : id;
 	}

@@ -24,15 +24,16 @@
 struct bid_fd_cache;
 struct bid_cached_fd;
 
-/* The backing ids of the kernel. */
-struct bid_backing_ids {
-	void *user; /* borrowed */
-	int (*make)(void *user, int fd); /* with the lock held; returns an id above 0, or a negative errno: the daemon reads */
-	void (*drop)(void *user, int id);
+/* The mount, as the cache calls it. */
+struct bid_fd_cache_ops {
+	int (*make_id)(void *user, int fd); /* with the lock held; returns a backing id, or a negative errno: the daemon reads */
+	void (*drop_id)(void *user, int id);
+	bool (*may_be_read)(void *user, uint64_t number); /* may a reader read the inode without a handle? With the lock held */
 };
 
-/* Make a cache of @max files without a handle. Borrows @ids, which may be NULL. */
-int bid_fd_cache_new(unsigned max, const struct bid_backing_ids *ids, struct bid_fd_cache **ret_cache);
+/* Make a cache of @max files of @store without a handle. Borrows @store, @ops, and @user for them. */
+int bid_fd_cache_new(struct bid_store *store, unsigned max, const struct bid_fd_cache_ops *ops, void *user,
+		     struct bid_fd_cache **ret_cache);
 
 /* @cache may be NULL. Handles may still be open: after the session the kernel sends no RELEASE. */
 void bid_fd_cache_free(struct bid_fd_cache *cache);
@@ -42,8 +43,8 @@ void bid_fd_cache_free(struct bid_fd_cache *cache);
  * if it is no longer the artifact. @ret_same: the file did not change since the last use. Both outputs may be NULL, and stay as
  * they were without a file. May block on disk.
  */
-struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, struct bid_store *store, uint64_t number,
-				       const struct bid_artifact *artifact, struct stat *ret_stat, bool *ret_same);
+struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
+				       struct stat *ret_stat, bool *ret_same);
 
 /* Drop the file of the inode @number if it is not @st, and no handle is open. Files in memory are equal if size and time are. */
 void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st);
@@ -69,11 +70,11 @@ void bid_fd_cache_close_handle(struct bid_fd_cache *cache, struct bid_cached_fd 
 bool bid_fd_cache_stat(struct bid_fd_cache *cache, uint64_t number, struct stat *ret_st);
 
 /*
- * Drop the unused file @st, which the store is about to remove; with NULL all that are unused for a minute. Inodes for
- * which @is_held is true keep theirs, except idle files in memory: in no_open mode a reader may need it. Returns a duplicate of
- * such a descriptor of @st for the caller to close, or -1.
+ * Drop the unused file @st, which the store is about to remove; with NULL all that are unused for a minute. Inodes that may be read
+ * without a handle keep theirs, except idle files in memory. Returns a duplicate of such a descriptor of @st for the caller to
+ * close, or -1.
  */
-int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st, bool (*is_held)(void *user, uint64_t number), void *user);
+int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st);
 
 /* Drop unused files in memory, which can be made again. Returns whether there were any. */
 bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache);

@@ -30,62 +30,88 @@ static void keep(struct bid_fd_cache *cache, const struct store_fixture *fixture
 	bid_fd_cache_put(cache, cached);
 }
 
-static bool is_kept(struct bid_fd_cache *cache, const struct store_fixture *fixture, uint64_t number)
+static bool is_kept(struct bid_fd_cache *cache, uint64_t number)
 {
 	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_cached_fd *cached = bid_fd_cache_get(cache, fixture->store, number, &artifact, NULL, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_get(cache, number, &artifact, NULL, NULL);
 
 	if (cached)
 		bid_fd_cache_put(cache, cached);
 	return cached;
 }
 
-/* @user is the number of the only readable inode. */
-static bool is_held(void *user, uint64_t number)
+/* The kernel. */
+struct kernel {
+	uint64_t readable; /* the only inode to be read without a handle */
+	int id; /* next backing id, or a negative errno */
+	unsigned ids; /* backing ids in use */
+};
+
+static int make_id(void *user, int fd)
 {
-	return *(const uint64_t *)user == number;
+	struct kernel *kernel = user;
+
+	kernel->ids += kernel->id > 0;
+	return kernel->id;
 }
+
+static void drop_id(void *user, int id)
+{
+	struct kernel *kernel = user;
+
+	assert_int_equal(id, kernel->id);
+	kernel->ids--;
+}
+
+static bool may_be_read(void *user, uint64_t number)
+{
+	const struct kernel *kernel = user;
+
+	return kernel->readable == number;
+}
+
+static const struct bid_fd_cache_ops ops = { .make_id = make_id, .drop_id = drop_id, .may_be_read = may_be_read };
 
 static void test_unused_descriptor_is_closed(void **state)
 {
 	struct store_fixture *fixture = *state;
-	uint64_t none = 0;
+	struct kernel kernel = { 0 };
 	struct bid_fd_cache *cache;
 	struct stat st;
 
-	assert_int_equal(bid_fd_cache_new(8, NULL, &cache), 0);
+	assert_int_equal(bid_fd_cache_new(fixture->store, 8, &ops, &kernel, &cache), 0);
 	keep(cache, fixture, A, &st);
 	keep(cache, fixture, B, NULL);
 	/* used within the minute */
-	assert_int_equal(bid_fd_cache_drop(cache, NULL, is_held, &none), -1);
-	assert_true(is_kept(cache, fixture, A));
-	assert_int_equal(bid_fd_cache_drop(cache, &st, is_held, &none), -1);
-	assert_false(is_kept(cache, fixture, A));
-	assert_true(is_kept(cache, fixture, B));
+	assert_int_equal(bid_fd_cache_drop(cache, NULL), -1);
+	assert_true(is_kept(cache, A));
+	assert_int_equal(bid_fd_cache_drop(cache, &st), -1);
+	assert_false(is_kept(cache, A));
+	assert_true(is_kept(cache, B));
 	bid_fd_cache_free(cache);
 }
 
 static void test_readable_unlinked_file_is_evicted_last(void **state)
 {
 	struct store_fixture *fixture = *state;
-	uint64_t held = A;
+	struct kernel kernel = { .readable = A };
 	struct bid_fd_cache *cache;
 	struct stat st;
 	int fd;
 
-	assert_int_equal(bid_fd_cache_new(2, NULL, &cache), 0);
+	assert_int_equal(bid_fd_cache_new(fixture->store, 2, &ops, &kernel, &cache), 0);
 	keep(cache, fixture, A, &st);
-	fd = bid_fd_cache_drop(cache, &st, is_held, &held);
+	fd = bid_fd_cache_drop(cache, &st);
 	assert_true(fd >= 0);
 	close(fd);
 	run(fixture, "rm store/a/" ID_A "/elf");
 	keep(cache, fixture, B, NULL);
 	keep(cache, fixture, SHORT, NULL);
-	assert_true(is_kept(cache, fixture, A));
-	assert_false(is_kept(cache, fixture, B));
+	assert_true(is_kept(cache, A));
+	assert_false(is_kept(cache, B));
 	/* the cache has no descriptor then */
 	bid_fd_cache_forget(cache, A);
-	assert_false(is_kept(cache, fixture, A));
+	assert_false(is_kept(cache, A));
 	bid_fd_cache_free(cache);
 }
 
@@ -103,39 +129,21 @@ static void keep_in_memory(struct bid_fd_cache *cache, uint64_t number)
 static void test_file_in_memory_is_dropped_although_held(void **state)
 {
 	struct store_fixture *fixture = *state;
-	uint64_t held = B;
+	struct kernel kernel = { .readable = B };
 	struct bid_fd_cache *cache;
 
-	assert_int_equal(bid_fd_cache_new(2, NULL, &cache), 0);
+	assert_int_equal(bid_fd_cache_new(fixture->store, 2, &ops, &kernel, &cache), 0);
 	keep(cache, fixture, A, NULL);
 	keep_in_memory(cache, B);
 	assert_true(bid_fd_cache_drop_memory(cache));
 	assert_false(bid_fd_cache_drop_memory(cache));
-	assert_true(is_kept(cache, fixture, A));
+	assert_true(is_kept(cache, A));
 
 	keep_in_memory(cache, B);
 	test_clock_advance_ms(61000);
-	assert_int_equal(bid_fd_cache_drop(cache, NULL, is_held, &held), -1);
+	assert_int_equal(bid_fd_cache_drop(cache, NULL), -1);
 	assert_false(bid_fd_cache_drop_memory(cache));
 	bid_fd_cache_free(cache);
-}
-
-/* Backing ids as the kernel gives them; @user counts those in use. */
-static int make_id(void *user, int fd)
-{
-	*(unsigned *)user += 1;
-	return 7;
-}
-
-static void drop_id(void *user, int id)
-{
-	assert_int_equal(id, 7);
-	*(unsigned *)user -= 1;
-}
-
-static void ignore_id(void *user, int id)
-{
-	assert_int_equal(id, 7);
 }
 
 /* Open a handle of a stored build under @number; returns the backing id, or a negative errno. */
@@ -160,60 +168,52 @@ static int open_build(struct bid_fd_cache *cache, const struct store_fixture *fi
 static void test_handles_share_file_and_backing_id(void **state)
 {
 	struct store_fixture *fixture = *state;
-	unsigned ids = 0;
-	const struct bid_backing_ids backing = { .user = &ids, .make = make_id, .drop = drop_id };
+	struct kernel kernel = { .id = 7 };
 	struct bid_cached_fd *first, *second, *other;
 	struct bid_fd_cache *cache;
 	struct stat st, open;
-	uint64_t none = 0;
 
-	assert_int_equal(bid_fd_cache_new(2, &backing, &cache), 0);
+	assert_int_equal(bid_fd_cache_new(fixture->store, 2, &ops, &kernel, &cache), 0);
 	keep(cache, fixture, A, &st);
 	keep(cache, fixture, B, NULL);
 	assert_int_equal(open_build(cache, fixture, A, A, &first), 7);
 	assert_int_equal(open_build(cache, fixture, A, A, &second), 7);
 	assert_ptr_equal(first, second);
-	assert_int_equal(ids, 1);
+	assert_int_equal(kernel.ids, 1);
 	/* another file waits for the last RELEASE */
 	assert_int_equal(open_build(cache, fixture, A, B, &other), -ESTALE);
-	assert_int_equal(bid_fd_cache_drop(cache, &st, is_held, &none), -1);
+	assert_int_equal(bid_fd_cache_drop(cache, &st), -1);
 	assert_true(bid_fd_cache_stat(cache, A, &open) && open.st_ino == st.st_ino);
 	bid_fd_cache_close_handle(cache, first, true);
 	bid_fd_cache_close_handle(cache, second, true);
 	assert_false(bid_fd_cache_stat(cache, A, &open));
 	/* the id stays for the next open, until the file goes */
-	assert_int_equal(ids, 1);
-	assert_int_equal(bid_fd_cache_drop(cache, &st, is_held, &none), -1);
-	assert_int_equal(ids, 0);
+	assert_int_equal(kernel.ids, 1);
+	assert_int_equal(bid_fd_cache_drop(cache, &st), -1);
+	assert_int_equal(kernel.ids, 0);
 	assert_int_equal(open_build(cache, fixture, A, B, &other), 7);
 	/* FORGET before RELEASE */
 	bid_fd_cache_forget(cache, A);
 	assert_int_equal(open_build(cache, fixture, A, A, &first), 7);
-	assert_int_equal(ids, 2);
+	assert_int_equal(kernel.ids, 2);
 	bid_fd_cache_close_handle(cache, other, true);
-	assert_int_equal(ids, 1);
+	assert_int_equal(kernel.ids, 1);
 	/* after the session there is no RELEASE */
 	bid_fd_cache_free(cache);
-	assert_int_equal(ids, 0);
-}
-
-static int same_id(void *user, int fd)
-{
-	return *(int *)user;
+	assert_int_equal(kernel.ids, 0);
 }
 
 static void test_handles_of_daemon_keep_the_kernel_from_reading(void **state)
 {
 	struct store_fixture *fixture = *state;
-	int id = -EOPNOTSUPP;
-	const struct bid_backing_ids backing = { .user = &id, .make = same_id, .drop = ignore_id };
+	struct kernel kernel = { .id = -EOPNOTSUPP };
 	struct bid_cached_fd *first, *second;
 	struct bid_fd_cache *cache;
 
-	assert_int_equal(bid_fd_cache_new(2, &backing, &cache), 0);
+	assert_int_equal(bid_fd_cache_new(fixture->store, 2, &ops, &kernel, &cache), 0);
 	keep(cache, fixture, A, NULL);
 	assert_int_equal(open_build(cache, fixture, A, A, &first), 0);
-	id = 7;
+	kernel.id = 7;
 	assert_int_equal(open_build(cache, fixture, A, A, &second), 0);
 	bid_fd_cache_close_handle(cache, second, false);
 	bid_fd_cache_close_handle(cache, first, false);
