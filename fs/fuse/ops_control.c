@@ -42,22 +42,12 @@ static int parse_artifact(const char *text, struct bid_artifact *ret_artifact)
  * Drop the negative cache entry of @text; with @accept, also its first-seen digest. The kernel caches a negative entry for a
  * second.
  */
-static int refresh_named(struct bid_fs *fs, const char *text, bool accept)
+static int refresh_artifact(struct bid_fs *fs, const char *text, bool accept)
 {
 	bid_cleanup(bid_artifact_release) struct bid_artifact artifact = { .kind = BID_KIND_NONE };
 	int r = parse_artifact(text, &artifact);
 
 	return r < 0 ? r : bid_broker_refresh(fs->broker, &artifact, accept);
-}
-
-static int refresh_artifact(struct bid_fs *fs, const char *value)
-{
-	return refresh_named(fs, value, false);
-}
-
-static int accept_other_bytes(struct bid_fs *fs, const char *value)
-{
-	return refresh_named(fs, value, true);
 }
 
 static int set_offline(struct bid_fs *fs, const char *value)
@@ -72,25 +62,18 @@ static int set_offline(struct bid_fs *fs, const char *value)
 	return 0;
 }
 
-static const struct {
-	const char *name;
-	int (*fn)(struct bid_fs *fs, const char *value);
-} controls[] = {
-	{ "user.bidfs.refresh", refresh_artifact },
-	{ "user.bidfs.accept", accept_other_bytes },
-	{ "user.bidfs.offline", set_offline },
-};
-
 static int set_control(struct bid_fs *fs, const char *name, const char *value, size_t size)
 {
+	bool offline = strcmp(name, "user.bidfs.offline") == 0, accept = strcmp(name, "user.bidfs.accept") == 0;
 	bid_auto_free char *text = strndup(value, size);
 
+	if (!offline && !accept && strcmp(name, "user.bidfs.refresh") != 0)
+		return -EOPNOTSUPP;
+	if (!fs->writable)
+		return -EROFS;
 	if (!text)
 		return -ENOMEM;
-	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++)
-		if (strcmp(name, controls[i].name) == 0)
-			return fs->writable ? controls[i].fn(fs, text) : -EROFS;
-	return -EOPNOTSUPP;
+	return offline ? set_offline(fs, text) : refresh_artifact(fs, text, accept);
 }
 
 void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags)

@@ -13,11 +13,6 @@
 #include "base/cleanup.h"
 #include "synthetic.h"
 
-static char *make_kind(const struct bid_fs *fs, const struct bid_node *node)
-{
-	return strdup(bid_kind_name(node->kind));
-}
-
 /* bid_store_field_fn */
 static int take_signer(void *user, const char *name, const char *value)
 {
@@ -29,31 +24,29 @@ static int take_signer(void *user, const char *name, const char *value)
 	return 1;
 }
 
-static char *make_signer(const struct bid_fs *fs, const struct bid_node *node)
+enum attribute { KIND, SIGNER, RESPONSES, ATTRIBUTES };
+
+static const char *const attributes[] = {
+	[KIND] = "user.bidfs.kind",
+	[SIGNER] = "user.bidfs.signer",
+	[RESPONSES] = "user.bidfs.responses",
+};
+
+/* Make the value of an attribute of @node. NULL if the node has none now. */
+static char *make_value(const struct bid_fs *fs, const struct bid_node *node, enum attribute attribute)
 {
 	struct bid_artifact artifact = bid_node_artifact(node);
 	char *signer = NULL;
 
+	if (node->type != (attribute == RESPONSES ? BID_NODE_ID : BID_NODE_FILE))
+		return NULL;
+	if (attribute == KIND)
+		return strdup(bid_kind_name(node->kind));
+	if (attribute == RESPONSES)
+		return bid_responses_json(fs, &node->id);
 	bid_store_each_field(fs->store, &artifact, take_signer, &signer);
 	return signer;
 }
-
-static char *make_responses(const struct bid_fs *fs, const struct bid_node *node)
-{
-	return bid_responses_json(fs, &node->id);
-}
-
-static const struct {
-	enum bid_node_type type;
-	const char *name;
-	char *(*make)(const struct bid_fs *fs, const struct bid_node *node); /* NULL if the node has none now */
-} attributes[] = {
-	{ BID_NODE_FILE, "user.bidfs.kind", make_kind },
-	{ BID_NODE_FILE, "user.bidfs.signer", make_signer },
-	{ BID_NODE_ID, "user.bidfs.responses", make_responses },
-};
-
-enum { ATTRIBUTES = sizeof(attributes) / sizeof(attributes[0]) };
 
 static void reply_data(fuse_req_t req, const char *data, size_t len, size_t size)
 {
@@ -82,9 +75,9 @@ void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t
 	struct bid_inode buffer, *inode = bid_inodes_find(fs->inodes, number, &buffer);
 	bid_auto_free char *value = NULL;
 
-	for (size_t i = 0; inode && i < ATTRIBUTES; i++)
-		if (attributes[i].type == inode->node.type && strcmp(attributes[i].name, name) == 0)
-			value = attributes[i].make(fs, &inode->node);
+	for (int i = 0; inode && i < ATTRIBUTES; i++)
+		if (strcmp(attributes[i], name) == 0)
+			value = make_value(fs, &inode->node, (enum attribute)i);
 	/* NFS-Ganesha takes EOPNOTSUPP for access control lists as an error */
 	if (!value)
 		fuse_reply_err(req, is_in_namespace(name) ? ENODATA : EOPNOTSUPP);
@@ -99,11 +92,11 @@ void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size)
 	char names[256];
 	size_t len = 0;
 
-	for (size_t i = 0; inode && i < ATTRIBUTES; i++) {
-		bid_auto_free char *value = attributes[i].type == inode->node.type ? attributes[i].make(fs, &inode->node) : NULL;
+	for (int i = 0; inode && i < ATTRIBUTES; i++) {
+		bid_auto_free char *value = make_value(fs, &inode->node, (enum attribute)i);
 
 		if (value)
-			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s", attributes[i].name) + 1;
+			len += (size_t)snprintf(names + len, sizeof(names) - len, "%s", attributes[i]) + 1;
 	}
 	reply_data(req, names, len, size);
 }

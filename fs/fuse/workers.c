@@ -17,6 +17,7 @@
 
 #include <bid/error.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/cpus.h"
 #include "base/log.h"
@@ -123,21 +124,12 @@ static int wait_for_end(const struct workers *workers, const sigset_t *unblocked
 	return n < 0 ? -errno : 0;
 }
 
-static void close_workers(struct workers *workers)
-{
-	if (workers->epoll >= 0)
-		close(workers->epoll);
-	if (workers->end >= 0)
-		close(workers->end);
-	workers->epoll = workers->end = -1;
-}
-
-static int open_workers(struct workers *workers, struct fuse_session *session, unsigned busy_poll_us)
+/* Prepare @workers. The caller closes the descriptors, also after an error. */
+static int open_workers(struct workers *workers, unsigned busy_poll_us)
 {
 	struct epoll_event request = { .events = EPOLLIN | EPOLLONESHOT }, end = { .events = EPOLLIN };
-	int fd = fuse_session_fd(session), flags = fcntl(fd, F_GETFL);
+	int fd = fuse_session_fd(workers->session), flags = fcntl(fd, F_GETFL);
 
-	*workers = (struct workers){ .session = session, .epoll = -1, .end = -1 };
 	/* on one processor a client cannot run while a worker polls */
 	workers->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
 	workers->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -145,12 +137,8 @@ static int open_workers(struct workers *workers, struct fuse_session *session, u
 	/* reads of the device do not block from now on */
 	if (workers->epoll < 0 || workers->end < 0 || epoll_ctl(workers->epoll, EPOLL_CTL_ADD, fd, &request) < 0 ||
 	    epoll_ctl(workers->epoll, EPOLL_CTL_ADD, workers->end, &end) < 0 || flags < 0 ||
-	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
-		int r = -errno;
-
-		close_workers(workers);
-		return r;
-	}
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
 	return 0;
 }
 
@@ -205,14 +193,12 @@ static int run_threads(struct workers *workers, unsigned n)
 
 int bid_workers_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
 {
-	struct workers workers;
-	int r = open_workers(&workers, session, busy_poll_us);
+	struct workers workers = { .session = session, .each_minute = each_minute, .user = user };
+	int r = open_workers(&workers, busy_poll_us);
 
-	if (r < 0)
-		return r;
-	workers.each_minute = each_minute;
-	workers.user = user;
-	r = run_threads(&workers, n);
-	close_workers(&workers);
+	if (r == 0)
+		r = run_threads(&workers, n);
+	bid_close(workers.epoll);
+	bid_close(workers.end);
 	return r;
 }
