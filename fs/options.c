@@ -172,14 +172,28 @@ static const char *const autos[] = { "auto", "on", "off", NULL };
 static const char *const requirements[] = { "any", "signed", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug", NULL };
 
-/* Options with a value, without url, lower and links. @offset is of an unsigned, or of a uint64_t for bytes. */
+static int add_lower(struct bid_options *options, const char *dir)
+{
+	return bid_strings_append(&options->lowers, strdup(dir));
+}
+
+static int add_links(struct bid_options *options, const char *dirs)
+{
+	return bid_path_append_real(&options->links, "option 'links'", dirs);
+}
+
+/* Options with a value. @offset is of an unsigned, or of a uint64_t for bytes. */
 static const struct value_option {
 	const char *name;
 	size_t offset;
 	const char *const *words; /* NULL for a number */
 	unsigned max, min; /* range of a number; 0 for a number of bytes */
 	unsigned unit;
+	int (*add)(struct bid_options *options, const char *value); /* adds a value; NULL for an option with one value */
 } value_options[] = {
+	{ "url", .add = add_url },
+	{ "lower", .add = add_lower },
+	{ "links", .add = add_links },
 	{ "wait", offsetof(struct bid_options, wait_ms), .max = 86400, .unit = 1000 },
 	{ "miss_rate", offsetof(struct bid_options, miss_rate), .max = 1000000, .unit = 1 },
 	{ "max_threads", offsetof(struct bid_options, max_threads), .min = 1, .max = THREADS_MAX, .unit = 1 },
@@ -222,14 +236,10 @@ static int set_value(struct bid_options *options, const char *name, const char *
 	uint64_t n;
 	int r;
 
-	if (strcmp(name, "url") == 0)
-		return add_url(options, value);
-	if (strcmp(name, "lower") == 0)
-		return bid_strings_append(&options->lowers, strdup(value));
-	if (strcmp(name, "links") == 0)
-		return bid_path_append_real(&options->links, "option 'links'", value);
 	if (!option)
 		return -ENOENT;
+	if (option->add)
+		return option->add(options, value);
 	if (option->words) {
 		r = find_word(name, value, option->words);
 		if (r >= 0)
@@ -288,12 +298,12 @@ static bool is_ignored(const char *name, const char *value)
 static void refuse_unknown(const char *name)
 {
 	enum { N_VALUES = sizeof(value_options) / sizeof(value_options[0]), N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
-	const char *names[N_VALUES + N_FLAGS + 4] = { "url", "lower", "links" }, *meant;
+	const char *names[N_VALUES + N_FLAGS + 1] = { NULL }, *meant;
 
 	for (size_t i = 0; i < N_VALUES; i++)
-		names[3 + i] = value_options[i].name;
+		names[i] = value_options[i].name;
 	for (size_t i = 0; i < N_FLAGS; i++)
-		names[3 + N_VALUES + i] = flags[i].name;
+		names[N_VALUES + i] = flags[i].name;
 	meant = bid_did_you_mean(name, names);
 	if (meant)
 		bid_error("unknown option '%s' - did you mean '%s'?", name, meant);
@@ -306,8 +316,7 @@ static void refuse_option(const char *name, bool has_value)
 {
 	if (strcmp(name, "remount") == 0)
 		bid_error("cannot remount: unmount it and mount it anew with the new options");
-	else if (!has_value &&
-		 (find_value_option(name) || strcmp(name, "url") == 0 || strcmp(name, "lower") == 0 || strcmp(name, "links") == 0))
+	else if (!has_value && find_value_option(name))
 		bid_error("the option '%s' needs a value, as in '%s=...': see 'mount.bidfs --help'", name, name);
 	else
 		refuse_unknown(name);
