@@ -88,7 +88,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn);
 /*
  * init.c: Add to the answer to FUSE_INIT what libfuse before 3.17 leaves out. Without FUSE_PARALLEL_DIROPS a pending cache miss
  * blocks cache hits in its directory; without FUSE_HANDLE_KILLPRIV_V2 the kernel sends GETXATTR before each write. Call between
- * mounting and bid_workers_run().
+ * mounting and the first request.
  */
 void bid_fix_init_reply(struct fuse_session *session);
 

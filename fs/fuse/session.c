@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bid/error.h>
-
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -133,12 +131,6 @@ static int drop_descriptors(void *user, const struct stat *st)
 	return bid_fd_cache_drop(fs->fd_cache, st);
 }
 
-/* Other processes can evict the files then. */
-static void drop_idle_descriptors(void *user)
-{
-	drop_descriptors(user, NULL);
-}
-
 /* Start the gc thread of the store. */
 static int keep_limits(struct bid_fs *fs)
 {
@@ -159,18 +151,6 @@ static int enter_sandbox(struct session *session)
 		return 0;
 	r = bid_unmount_helper_new(fs->session, fs->options->mountpoint, &session->helper);
 	return r < 0 ? r : bid_sandbox_enter(fs->sandbox);
-}
-
-/* Answer requests until the session is over. Returns 0 after an unmount, 1 after a signal, or a negative errno. */
-static int run_workers(struct bid_fs *fs)
-{
-	int r;
-
-	bid_fix_init_reply(fs->session);
-	r = bid_workers_run(fs->session, fs->options->busy_poll_us, fs->options->max_threads, drop_idle_descriptors, fs);
-	if (r < 0)
-		bid_error("%s: cannot serve the mount", bid_strerror(r));
-	return r;
 }
 
 /* Tell the process at the other end of the pipe @ready that the mount answers; in the foreground, print the mount point. */
@@ -215,7 +195,7 @@ static int serve_mount(struct session *session, int ready)
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);
-		r = run_workers(fs);
+		r = bid_workers_run(fs);
 	} else {
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);

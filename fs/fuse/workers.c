@@ -22,17 +22,17 @@
 #include "base/cpus.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "fuse/ops.h"
 
 struct workers {
-	struct fuse_session *session; /* borrowed */
+	struct bid_fs *fs; /* borrowed */
+	struct fuse_session *session; /* that of @fs */
 	int epoll; /* wakes one worker for a request, all at the end; owned */
 	int end; /* eventfd, readable at the end of the session; owned */
 	unsigned busy_poll_us; /* 0 for none */
 	atomic_bool polling; /* one worker polls */
 	int64_t no_poll_until; /* bid_clock_ns(); owned by the polling worker */
 	atomic_int error; /* result of a worker: 0 or a negative errno */
-	void (*each_minute)(void *user);
-	void *user; /* borrowed */
 };
 
 /*
@@ -120,18 +120,18 @@ static int wait_for_end(const struct workers *workers, const sigset_t *unblocked
 	int n;
 
 	while ((n = ppoll(&end, 1, &(struct timespec){ .tv_sec = 60 }, unblocked)) == 0)
-		workers->each_minute(workers->user);
+		bid_fd_cache_drop(workers->fs->fd_cache, NULL);
 	return n < 0 ? -errno : 0;
 }
 
 /* Prepare @workers. The caller closes the descriptors, also after an error. */
-static int open_workers(struct workers *workers, unsigned busy_poll_us)
+static int open_workers(struct workers *workers)
 {
 	struct epoll_event request = { .events = EPOLLIN | EPOLLONESHOT }, end = { .events = EPOLLIN };
 	int fd = fuse_session_fd(workers->session), flags = fcntl(fd, F_GETFL);
 
 	/* on one processor a client cannot run while a worker polls */
-	workers->busy_poll_us = bid_cpus() > 1 ? busy_poll_us : 0;
+	workers->busy_poll_us = bid_cpus() > 1 ? workers->fs->options->busy_poll_us : 0;
 	workers->epoll = epoll_create1(EPOLL_CLOEXEC);
 	workers->end = eventfd(0, EFD_CLOEXEC);
 	/* reads of the device do not block from now on */
@@ -191,13 +191,17 @@ static int run_threads(struct workers *workers, unsigned n)
 	return r < 0 ? r : waited < 0;
 }
 
-int bid_workers_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user)
+int bid_workers_run(struct bid_fs *fs)
 {
-	struct workers workers = { .session = session, .each_minute = each_minute, .user = user };
-	int r = open_workers(&workers, busy_poll_us);
+	struct workers workers = { .fs = fs, .session = fs->session };
+	int r;
 
+	bid_fix_init_reply(fs->session);
+	r = open_workers(&workers);
 	if (r == 0)
-		r = run_threads(&workers, n);
+		r = run_threads(&workers, fs->options->max_threads);
+	if (r < 0)
+		bid_error("%s: cannot serve the mount", bid_strerror(r));
 	bid_close(workers.epoll);
 	bid_close(workers.end);
 	return r;

@@ -9,12 +9,13 @@
 #ifndef BID_FS_WORKERS_H
 #define BID_FS_WORKERS_H
 
-#include <fuse_lowlevel.h>
+#include "fs.h"
 
 /*
- * Run @n workers, each with a busy poll of @busy_poll_us, until the session is over or a signal of libfuse's handlers ends it.
- * Calls @each_minute in the calling thread. Blocks. Returns 0 after an unmount, 1 after a signal, or a negative errno.
+ * Run the workers of @fs until the session is over or a signal of libfuse's handlers ends it. Each minute the calling thread drops
+ * idle descriptors, so that other processes can evict the files. Blocks. Returns 0 after an unmount, 1 after a signal, or a
+ * negative errno after an error message.
  */
-int bid_workers_run(struct fuse_session *session, unsigned busy_poll_us, unsigned n, void (*each_minute)(void *user), void *user);
+int bid_workers_run(struct bid_fs *fs);
 
 #endif
