@@ -38,22 +38,17 @@ static int find_file(const struct bid_tree *tree, const char *path)
 	return r == -ENOENT ? r : 0;
 }
 
-int bid_kcore_has(const struct bid_tree *tree, const struct bid_id *id)
+int bid_kcore_lookup_id(const struct bid_tree *tree, const char *name, struct bid_node *child)
 {
-	char *path = path_of(id, "");
+	int r = bid_id_parse_str(name, &child->id);
+	char *path = r < 0 ? NULL : path_of(&child->id, "");
 	bool there = path && is_directory(tree, path);
 
 	free(path);
-	return there ? 1 : bid_store_has(tree->store, id);
-}
-
-static bool is_file(const char *name)
-{
-	bool known = false;
-
-	for (size_t i = 0; i < BID_COUNT(files); i++)
-		known |= strcmp(name, files[i]) == 0;
-	return known;
+	child->type = BID_NODE_KCORE;
+	if (r == 0 && !there && bid_store_has(tree->store, &child->id) <= 0)
+		r = -ENOENT;
+	return r;
 }
 
 /* May the kernel @id have a symbol table? */
@@ -89,7 +84,11 @@ static int find_table(const struct bid_tree *tree, const struct bid_id *id)
 
 static int lookup_file(const struct bid_tree *tree, const struct bid_node *copy, const char *name, struct bid_node *child)
 {
-	if (!is_file(name))
+	size_t i = 0;
+
+	while (i < BID_COUNT(files) && strcmp(name, files[i]) != 0)
+		i++;
+	if (i == BID_COUNT(files))
 		return -EINVAL;
 	child->id = copy->id;
 	if (copy->path) {

@@ -5,7 +5,7 @@
  * copy, too, without kcore: perf looks for a table here (util/symbol.c: dso__find_kallsyms()), and newer ones would otherwise take
  * the table of the running kernel. Pure C: knows no FUSE.
  *
- *	bid_kcore_has(), bid_kcore_lookup()	bid_tree_lookup()
+ *	bid_kcore_lookup_id(), bid_kcore_lookup()	bid_tree_lookup()
  *	bid_kcore_list()			bid_tree_list()
  */
 #ifndef BID_FS_KCORE_H
@@ -16,13 +16,13 @@
 /* The directory of all copies, an original path for perf. */
 #define BID_KCORE_PATH "[kernel.kcore]"
 
+/* Look the kernel @name up in BID_KCORE_PATH, as bid_tree_lookup(). */
+int bid_kcore_lookup_id(const struct bid_tree *tree, const char *name, struct bid_node *child);
+
 /* Look @name up in a BID_NODE_KCORE or BID_NODE_KCORE_COPY, as bid_tree_lookup(). */
 int bid_kcore_lookup(const struct bid_tree *tree, const struct bid_node *parent, const char *name, struct bid_node *child);
 
 /* List the possible names of such a directory. Errors as of bid_store_each_entry(), or the result of @fn. */
 int bid_kcore_list(const struct bid_tree *tree, const struct bid_node *dir, bid_store_entry_fn fn, void *user);
-
-/* Has the kernel @id a directory of copies? As bid_store_has(). */
-int bid_kcore_has(const struct bid_tree *tree, const struct bid_id *id);
 
 #endif

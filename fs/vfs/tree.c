@@ -141,16 +141,6 @@ bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 	return strcmp(where, path) == 0;
 }
 
-static int lookup_kcore(const struct bid_tree *tree, const char *name, struct bid_node *child)
-{
-	int r = bid_id_parse_str(name, &child->id);
-
-	child->type = BID_NODE_KCORE;
-	if (r < 0)
-		return r;
-	return bid_kcore_has(tree, &child->id) > 0 ? 0 : -ENOENT;
-}
-
 /*
  * Without servers a link may lead nowhere: cp(1) makes it before its target. With servers LOOKUP fetches the target
  * (ops_lookup.c).
@@ -193,7 +183,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 	int r;
 
 	if (strcmp(parent, BID_KCORE_PATH) == 0)
-		return lookup_kcore(tree, name, child);
+		return bid_kcore_lookup_id(tree, name, child);
 	r = lookup_fixed(tree, parent, name, child);
 	if (r != -ENOENT)
 		return r;
