@@ -104,8 +104,7 @@ char *bid_metrics_text(const struct bid_fs *fs)
 	write_metric(out, "unknown_total", "counter", "Requests without a definite response.", stats.unknown);
 	write_metric(out, "rejected_total", "counter", "Downloads with wrong content.", stats.rejected);
 	write_metric(out, "interrupted_total", "counter", "Requests interrupted by their caller.", stats.interrupted);
-	write_metric(out, "rate_limited_total", "counter", "Cache misses over miss_rate=, refused.",
-		     bid_ratelimit_refused(&fs->ratelimit));
+	write_metric(out, "rate_limited_total", "counter", "Cache misses over miss_rate=, refused.", fs->ratelimit.refused);
 	write_metric(out, "negative_entries", "gauge", "Negative cache entries.", stats.negative_entries);
 	write_metric(out, "downloads", "gauge", "Downloads in flight.", stats.downloads);
 	write_metric(out, "waiters", "gauge", "Requests waiting for a download.", stats.waiters);

@@ -117,8 +117,8 @@ char *bid_status_json(const struct bid_fs *fs)
 			 fs->options->require_signed ? "signed" : "any", "sandbox", bid_sandbox_state(fs->sandbox),
 			 "sandbox_reason", bid_sandbox_reason(fs->sandbox), "uptime_s",
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
-			 "counters", counters_json(&stats, bid_ratelimit_refused(&fs->ratelimit)), "servers",
-			 servers_json(fs->broker), "downloads", downloads, "failures", failures);
+			 "counters", counters_json(&stats, fs->ratelimit.refused), "servers", servers_json(fs->broker), "downloads",
+			 downloads, "failures", failures);
 	if (bid_store_stat(fs->store, ".", &root) == 0 && root.st_nlink == 0)
 		json_object_set_new(json, "store_removed", json_true());
 	text = bid_json_dump(json, JSON_INDENT(2));

@@ -59,8 +59,3 @@ bool bid_ratelimit_take(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_
 	pthread_mutex_unlock(&ratelimit->lock);
 	return taken;
 }
-
-uint64_t bid_ratelimit_refused(const struct bid_ratelimit *ratelimit)
-{
-	return ratelimit->refused;
-}

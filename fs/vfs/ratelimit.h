@@ -33,7 +33,7 @@ struct bid_ratelimit {
 	uid_t owner; /* has no limit, as root */
 	pthread_mutex_t lock; /* guards all below */
 	struct bid_token_bucket buckets[BID_RATELIMIT_USERS];
-	_Atomic uint64_t refused; /* atomic, without the lock */
+	_Atomic uint64_t refused; /* refusals; atomic, without the lock */
 };
 
 void bid_ratelimit_init(struct bid_ratelimit *ratelimit, unsigned rate, uid_t owner);
@@ -42,8 +42,5 @@ void bid_ratelimit_release(struct bid_ratelimit *ratelimit);
 
 /* Take a token of @uid at @now_ms, of a monotonic clock. False if there is none. */
 bool bid_ratelimit_take(struct bid_ratelimit *ratelimit, uid_t uid, int64_t now_ms);
-
-/* The number of refusals. */
-uint64_t bid_ratelimit_refused(const struct bid_ratelimit *ratelimit);
 
 #endif

@@ -27,7 +27,7 @@ static void test_burst_is_followed_by_the_rate(void **state)
 
 	bid_ratelimit_init(&ratelimit, RATE, OWNER);
 	assert_int_equal(take_all(&ratelimit, 1, 5000), RATE * BID_RATELIMIT_BURST);
-	assert_int_equal(bid_ratelimit_refused(&ratelimit), 1);
+	assert_int_equal(ratelimit.refused, 1);
 	assert_int_equal(take_all(&ratelimit, 1, 5019), 0);
 	assert_int_equal(take_all(&ratelimit, 1, 5020), 1);
 	assert_int_equal(take_all(&ratelimit, 1, 6020), RATE);
@@ -72,7 +72,7 @@ static void test_rate_0_is_unlimited(void **state)
 
 	bid_ratelimit_init(&ratelimit, 0, OWNER);
 	assert_int_equal(take_all(&ratelimit, 1, 0), 10000);
-	assert_int_equal(bid_ratelimit_refused(&ratelimit), 0);
+	assert_int_equal(ratelimit.refused, 0);
 	bid_ratelimit_release(&ratelimit);
 }
 
