@@ -216,27 +216,6 @@ bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 	return last;
 }
 
-/* Has the thread @tid the only handle for writing? False of a process that inherited the descriptor. */
-static bool is_writer(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
-{
-	bool is;
-
-	pthread_mutex_lock(&tmpfiles->lock);
-	is = entry_of(tmpfile)->writers == 1 && entry_of(tmpfile)->writer == tid;
-	pthread_mutex_unlock(&tmpfiles->lock);
-	return is;
-}
-
-static bool has_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
-{
-	bool named;
-
-	pthread_mutex_lock(&tmpfiles->lock);
-	named = entry_of(tmpfile)->named;
-	pthread_mutex_unlock(&tmpfiles->lock);
-	return named;
-}
-
 void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	struct tmpfile_entry *entry = tmpfile ? entry_of(tmpfile) : NULL;
@@ -291,14 +270,20 @@ bool bid_tmpfiles_has_in(struct bid_tmpfiles *tmpfiles, const char *dir, bool wr
 	return bid_tmpfiles_each_in(tmpfiles, dir, is_written, &written) != 0;
 }
 
-void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
+/* Drop the names of files as of first_named(). */
+static void drop_names(struct bid_tmpfiles *tmpfiles, const char *dir, int64_t until_s, bool written)
 {
 	struct bid_tmpfile *tmpfile;
 
-	while ((tmpfile = first_named(tmpfiles, dir, bid_clock_s(), true))) {
+	while ((tmpfile = first_named(tmpfiles, dir, until_s, written))) {
 		bid_tmpfile_unname(tmpfiles, tmpfile);
 		bid_tmpfile_put(tmpfiles, tmpfile);
 	}
+}
+
+void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
+{
+	drop_names(tmpfiles, dir, bid_clock_s(), true);
 }
 
 /* Replace the probe definitions, as perf does: text without an id. */
@@ -355,10 +340,13 @@ int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfi
 static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	struct bid_artifact artifact = { .id = tmpfile->id, .kind = tmpfile->kind };
-	int r = -ESTALE;
+	bool named;
+	int r;
 
-	if (has_name(tmpfiles, tmpfile))
-		r = publish_tmpfile(tmpfiles, tmpfile, &artifact, tmpfile->dir);
+	pthread_mutex_lock(&tmpfiles->lock);
+	named = entry_of(tmpfile)->named;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	r = named ? publish_tmpfile(tmpfiles, tmpfile, &artifact, tmpfile->dir) : -ESTALE;
 	if (r == 0)
 		bid_tmpfile_unname(tmpfiles, tmpfile);
 	return r;
@@ -366,10 +354,16 @@ static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 
 int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid)
 {
+	const struct tmpfile_entry *entry = entry_of(tmpfile);
 	struct stat st;
+	bool only;
 	int r;
 
-	if (tmpfile->kind == BID_KIND_NONE || !is_writer(tmpfiles, tmpfile, tid))
+	pthread_mutex_lock(&tmpfiles->lock);
+	/* a process that inherited the descriptor has another thread */
+	only = entry->writers == 1 && entry->writer == tid;
+	pthread_mutex_unlock(&tmpfiles->lock);
+	if (tmpfile->kind == BID_KIND_NONE || !only)
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
 	if (fstat(bid_txn_fd(tmpfile->txn), &st) < 0 || st.st_size == 0)
@@ -400,12 +394,7 @@ int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 
 void bid_tmpfiles_sweep(struct bid_tmpfiles *tmpfiles)
 {
-	struct bid_tmpfile *tmpfile;
-
-	while ((tmpfile = first_named(tmpfiles, NULL, bid_clock_s() - ABANDONED_S, false))) {
-		bid_tmpfile_unname(tmpfiles, tmpfile);
-		bid_tmpfile_put(tmpfiles, tmpfile);
-	}
+	drop_names(tmpfiles, NULL, bid_clock_s() - ABANDONED_S, false);
 }
 
 void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
