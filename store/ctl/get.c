@@ -191,7 +191,7 @@ static const char *cause_of(const struct getting *getting, const struct ctl_want
 	if (refresh_error < 0 && ctl_covering_mount_refusal(refresh_error))
 		snprintf(buf, CAUSE_MAX, "%s", ctl_covering_mount_refusal(refresh_error));
 	else if (refresh_error < 0)
-		snprintf(buf, CAUSE_MAX, "%s: ordering the mount that covers the store to ask its servers again", error);
+		snprintf(buf, CAUSE_MAX, "%s: cannot order the mount that covers the store to ask its servers again", error);
 	else if (wanted->error == -EHOSTUNREACH && ctl_covering_mount_is_offline(getting->covering))
 		snprintf(buf, CAUSE_MAX, "%s", CTL_COVER_OFFLINE);
 	else if (trace->negative_ttl_s > 0)

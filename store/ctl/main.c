@@ -281,7 +281,7 @@ int ctl_word(const char *what, const char *word, const char *const *words)
 
 		for (int i = 0; words[i]; i++)
 			snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "", words[i]);
-		ctl_usage(word, "no such %s - name one of %s", what, list);
+		ctl_usage(word, "no such %s: '%s' - name one of %s", what, word, list);
 	}
 	return -EINVAL;
 }

@@ -64,7 +64,7 @@ def case_wrong_usage_is_refused(env):
             (["offline", "onn"], "'onn' - did you mean 'on'?"),
             (["get", ID_ONE, "debuginof"], "'debuginof' - did you mean 'debuginfo'?"),
             (["list", "--by=siez"], "'siez' - did you mean 'size'?"),
-            (["quarantine", "keep"], "list, show, restore, drop: 'keep'"),
+            (["quarantine", "keep"], "'keep' - name one of list, show, restore, drop"),
             (["list", "--color=red"], "'red'"),
             (["verify", "--repair", "--offline", "--url=http://127.0.0.1:1"], "'--offline'"),
             (["verify", "--repair", "--url=gopher://x"], "'gopher://x'"),
