@@ -179,6 +179,8 @@ int bid_store_add_lower(struct bid_store *store, const char *path)
 	if (r < 0)
 		return r;
 	last->lower->upper = store;
+	bid_check_cache_free(last->lower->check_cache);
+	last->lower->check_cache = store->check_cache;
 	last->lower->has_paths = bid_has_paths_here(last->lower);
 	return 0;
 }
@@ -200,7 +202,8 @@ void bid_store_free(struct bid_store *store)
 	/* first: its thread uses all the rest */
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
-	bid_check_cache_free(store->check_cache);
+	if (!store->upper)
+		bid_check_cache_free(store->check_cache);
 	bid_close(store->root);
 	free(store->path);
 	free(store);

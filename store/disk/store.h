@@ -23,7 +23,7 @@ struct bid_store {
 	int root; /* O_DIRECTORY descriptor, to which all paths are relative; owned */
 	unsigned flags; /* enum bid_store_flags */
 	char *path; /* absolute; owned */
-	struct bid_check_cache *check_cache; /* on the files of this store; owned */
+	struct bid_check_cache *check_cache; /* shared with the lower stores; owned by the upper one */
 	struct bid_denied denied;
 	long long dirty_for_s; /* age in seconds after which the kernel has written a file; 0: never */
 	atomic_llong synced_s; /* time of the last bid_store_sync(): earlier changes are on disk */

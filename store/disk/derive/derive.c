@@ -27,24 +27,16 @@ static void text_release(struct derived_text *text)
 	free(text->data);
 }
 
-bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind)
-{
-	for (; store; store = store->lower)
-		if (bid_check_cache_is_underivable(store->check_cache, st, kind))
-			return true;
-	return false;
-}
-
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r)
 {
-	for (; store && bid_derived_fault(r); store = store->lower)
+	if (bid_derived_fault(r))
 		bid_check_cache_set_underivable(store->check_cache, st, kind);
 }
 
 /* Shall @kind be derived from the file with the attributes @st? Returns 0, -ENODATA, or -EAGAIN with BID_NEVER_DERIVE. */
 static int check_source(struct bid_store *store, const struct stat *st, enum bid_kind kind, enum bid_derive derive)
 {
-	if (bid_is_underivable(store, st, kind))
+	if (bid_check_cache_is_underivable(store->check_cache, st, kind))
 		return -ENODATA;
 	return derive ? 0 : -EAGAIN;
 }

@@ -25,8 +25,7 @@ int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, enu
 /* Open the kept file of a derived artifact. Errors as bid_store_find(). */
 int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
 
-/* Derive nothing a second time from a file that has nothing. The cache of its own store knows the file. */
-bool bid_is_underivable(struct bid_store *store, const struct stat *st, enum bid_kind kind);
+/* Derive nothing a second time from a file that has nothing. */
 void bid_note_failure(struct bid_store *store, const struct stat *st, enum bid_kind kind, int r);
 
 /* As bid_lookup_file(), which leaves compressed modules as they are; but unpack such a module, once, and check its id. */

@@ -40,10 +40,9 @@ static int unpack_file(struct bid_store *store, const struct bid_artifact *artif
 				 &unpacked);
 	int fault = unpacking.id.len ? 0 : bid_derived_fault(r);
 
-	/* a compressed file with a wrong or missing id is unpacked only once, whichever store it is in */
+	/* a compressed file with a wrong or missing id is unpacked only once */
 	if (unpacking.id.len || fault)
-		for (store = upper; store; store = store->lower)
-			bid_check_cache_unpacked(store->check_cache, &file->st, fault, &unpacking.id);
+		bid_check_cache_unpacked(store->check_cache, &file->st, fault, &unpacking.id);
 	unpacked.kind = file->kind;
 	bid_file_release(file);
 	*file = unpacked;

@@ -8,6 +8,7 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/world_readable.h"
+#include "disk/check_cache.h"
 #include "disk/derived.h"
 #include "disk/lookup.h"
 #include "disk/store.h"
@@ -118,8 +119,8 @@ int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *arti
 	r = find_pair(store, derive, &pair);
 	if (r == 0)
 		r = find_readers(&pair, &derivation.source);
-	if (r == 0 && bid_is_underivable(store, &pair.elf.st, BID_KIND_UNSTRIPPED) &&
-	    bid_is_underivable(store, &pair.debug.st, BID_KIND_UNSTRIPPED))
+	if (r == 0 && bid_check_cache_is_underivable(store->check_cache, &pair.elf.st, BID_KIND_UNSTRIPPED) &&
+	    bid_check_cache_is_underivable(store->check_cache, &pair.debug.st, BID_KIND_UNSTRIPPED))
 		r = -EOPNOTSUPP;
 	if (r == 0 && !derive)
 		r = -EAGAIN;
