@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -13,6 +14,8 @@ import tools
 from container import Container, why_no_container
 
 OWN = ("bidfs", "bidfs-keep", "libbid0", "libbid-dev")
+# without network but lo, as in the usual builders of packages
+OFFLINE = ("unshare", "--net", "sh", "-euc", 'ip link set lo up; exec "$@"', "sh")
 BUILDER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs")
 # Debian has no bug number for the package yet; its policy needs no init.d script, and Debian 13 knows no such tag
 NO_HINTS = {"initial-upload-closes-no-bugs", "package-supports-alternative-init-but-no-init.d-script"}
@@ -46,7 +49,7 @@ def prepare(top):
                    "DEB_BUILD_OPTIONS": "nocheck"}
 
     def run(*argv, status=0):
-        done = subprocess.run(["unshare", "--net", *BUILDER, *map(str, argv)], cwd=top / "bidfs-0.1.0", env=environment, text=True,
+        done = subprocess.run([*OFFLINE, *BUILDER, *map(str, argv)], cwd=top / "bidfs-0.1.0", env=environment, text=True,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         assert status in (None, done.returncode), done.stdout[-5000:]
         return done.stdout
@@ -132,6 +135,14 @@ def test_upgrade_leaves_mount_and_open_file_alone(installed):
     container.run("systemctl", "restart", "bidfs")
     assert container.property("bidfs", "MainPID") != daemon
     container.run("sh", "-c", "cmp /run/bidfs/by-path/usr/bin/true/* /usr/bin/true")
+
+
+@pytest.mark.limit(3600)
+def test_package_build_runs_the_unit_tests():
+    with builder("dh") as (_, run):
+        output = run("env", f"DEB_BUILD_OPTIONS=parallel={os.cpu_count()}", "debian/rules", "build")
+        ok, failed = (int(re.search(rf"^{word}: +(\d+)", output, re.MULTILINE)[1]) for word in ("Ok", "Fail"))
+        assert ok > 0 and failed == 0, output[-5000:]
 
 
 @pytest.mark.limit(900)
