@@ -19,6 +19,8 @@
 #define BID_MAPS_MAX  (2u << 20)
 #define BID_FORKS_MAX (2u << 20)
 
+#define BID_PAGES_RECENT 1024
+
 struct bid_page;
 struct bid_map;
 struct bid_fork;
@@ -34,6 +36,7 @@ struct bid_samples {
 	uint64_t placed; /* samples of code with a name */
 	struct bid_page *pages; /* owned; with repetitions until they are merged */
 	size_t n_pages, room_pages;
+	uint32_t recent[BID_PAGES_RECENT]; /* index of a recent page, by its number; checked before use */
 	struct bid_map *maps; /* owned, in the order of the recording */
 	size_t n_maps, room_maps;
 	struct bid_fork *forks; /* owned, likewise */
