@@ -24,6 +24,6 @@ int bid_store_find(struct bid_store *store, const struct bid_artifact *artifact,
 	r = bid_find_unpacked(store, artifact, derive, ret_file);
 	/* a symbol table without addresses is useless; a table derived from the kernel has them */
 	return r == -ENOENT || (r == -EBADMSG && artifact->kind == BID_KIND_KALLSYMS)
-		       ? bid_derive(store, artifact, derive, ret_file)
+		       ? bid_find_derived(store, artifact, derive, ret_file)
 		       : r;
 }

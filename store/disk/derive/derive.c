@@ -147,7 +147,8 @@ static int keep_probes(struct bid_store *store, const struct bid_artifact *artif
 	return r < 0 ? r : bid_find_unpacked(store, artifact, BID_MAY_DERIVE, ret_file);
 }
 
-int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file)
+int bid_find_derived(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		     struct bid_file *ret_file)
 {
 	bid_cleanup(text_release) struct derived_text text = { 0 };
 	/* no record has the signer of the file that a table was derived from: derive it again */

@@ -7,7 +7,7 @@
  *     bid_find_section()	a section
  *     bid_find_unstripped()	an unstripped file
  *     bid_find_unpacked()	any other kind: the stored file
- *     bid_derive()		without one
+ *     bid_find_derived()	without one
  */
 #ifndef BID_DISK_DERIVE_H
 #define BID_DISK_DERIVE_H
@@ -20,7 +20,8 @@
  * with a table in its own place, perf would not save the table of the running kernel, with its addresses and modules. Derives into
  * memory if @store is not writable. Errors as bid_store_find(); -ENOENT without a file to derive from.
  */
-int bid_derive(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive, struct bid_file *ret_file);
+int bid_find_derived(struct bid_store *store, const struct bid_artifact *artifact, enum bid_derive derive,
+		     struct bid_file *ret_file);
 
 /* Open the kept file of a derived artifact. Errors as bid_store_find(). */
 int bid_open_kept(struct bid_store *store, const struct bid_artifact *artifact, struct bid_file *ret_file);
