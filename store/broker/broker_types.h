@@ -143,11 +143,11 @@ struct bid_broker {
 };
 
 /*
- * As bid_broker_look_up(), but count hits alone: the end of a download counts its absence. With @derive, a disk worker derives
- * what the store can derive; without, -EAGAIN for it.
+ * As bid_broker_look_up(), but count hits alone: the end of a download counts its absence. With BID_MAY_DERIVE, a disk
+ * worker derives what the store can derive; otherwise -EAGAIN for it.
  */
-int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive,
-				 struct bid_file *ret_file, unsigned *ret_ttl);
+int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifact, enum bid_derive derive,
+		    struct bid_file *ret_file, unsigned *ret_ttl);
 
 /* Let @waiter, which is BUSY, wait for @artifact, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_artifact *artifact);

@@ -570,14 +570,14 @@ static bool derive_later(struct bid_download *download)
 
 /*
  * Look into the store, where another thread or process may have published the artifact since its reader looked. Leave a derivation
- * to a disk worker, which calls with @derive. Without the artifact, start the first attempt. Drops the reference of the caller.
- * Without the lock.
+ * to a disk worker, which calls with BID_MAY_DERIVE. Without the artifact, start the first attempt. Drops the reference of the
+ * caller. Without the lock.
  */
-static void begin_download(struct bid_download *download, bool derive)
+static void begin_download(struct bid_download *download, enum bid_derive derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
-	int r = bid_broker_look_up_uncounted(download->broker, &download->artifact, derive, &file, &ttl);
+	int r = bid_broker_find(download->broker, &download->artifact, derive, &file, &ttl);
 
 	if (r == -EAGAIN && derive_later(download))
 		return;
@@ -651,7 +651,7 @@ static void start_download(struct bid_download *download)
 			 bid_artifact_name(&download->artifact, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
-	begin_download(download, false);
+	begin_download(download, BID_NEVER_DERIVE);
 }
 
 /*
@@ -728,7 +728,7 @@ static void derive_from_container(struct bid_download *download)
 
 	/* an unstripped file needs both */
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
-		r = bid_broker_look_up_uncounted(download->broker, &download->artifact, true, &file, NULL);
+		r = bid_broker_find(download->broker, &download->artifact, BID_MAY_DERIVE, &file, NULL);
 	if (r != -EINPROGRESS) {
 		bid_download_set_result(download, r, &file);
 		return;
@@ -747,7 +747,7 @@ static void derive_artifact(struct bid_download *download)
 	pthread_mutex_lock(&download->broker->lock);
 	wanted = download->machine.state == BID_DOWNLOAD_NEW;
 	pthread_mutex_unlock(&download->broker->lock);
-	begin_download(download, wanted);
+	begin_download(download, wanted ? BID_MAY_DERIVE : BID_NEVER_DERIVE);
 }
 
 /* bid_job.run: run the task of a download. */

@@ -41,8 +41,8 @@ static bool may_improve(struct bid_broker *broker, const struct bid_artifact *ar
 	       absent_for(broker, artifact) == 0;
 }
 
-int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_artifact *artifact, bool derive,
-				 struct bid_file *ret_file, unsigned *ret_ttl)
+int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifact, enum bid_derive derive,
+		    struct bid_file *ret_file, unsigned *ret_ttl)
 {
 	struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -50,7 +50,7 @@ int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_art
 
 	if (!bid_artifact_valid(artifact))
 		return -EINVAL;
-	r = bid_store_find(broker->store, artifact, derive ? BID_MAY_DERIVE : BID_NEVER_DERIVE, &file);
+	r = bid_store_find(broker->store, artifact, derive, &file);
 	if (r == 0 && file.stripped && may_improve(broker, artifact)) {
 		bid_file_release(&file);
 		return -EINPROGRESS;
@@ -89,7 +89,7 @@ int bid_broker_look_up_uncounted(struct bid_broker *broker, const struct bid_art
 
 int bid_broker_look_up(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_file *ret_file, unsigned *ret_ttl)
 {
-	int r = bid_broker_look_up_uncounted(broker, artifact, false, ret_file, ret_ttl);
+	int r = bid_broker_find(broker, artifact, BID_NEVER_DERIVE, ret_file, ret_ttl);
 
 	/* a disk worker derives it, as the first task of a download */
 	if (r == -EAGAIN)
