@@ -18,7 +18,7 @@ int bid_store_each_source_section(struct bid_store *store, const struct bid_id *
 				  void *user);
 
 /* The @index-th kind of file that may contain a section, in debuginfod's order; BID_KIND_NONE after the last. */
-enum bid_kind bid_section_container(size_t index);
+enum bid_kind bid_section_whole_file(size_t index);
 
 /*
  * stat(2) a section that bid_store_find() would derive, without deriving it: a listing with sizes must not fill the disk. Returns

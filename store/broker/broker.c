@@ -260,7 +260,7 @@ int bid_broker_progress(struct bid_broker *broker, uint64_t waiter_id, struct bi
 	pthread_mutex_lock(&broker->lock);
 	waiter = find_waiter(broker, waiter_id);
 	if (waiter && waiter->download) {
-		const struct bid_download *whole = waiter->download->container.waiter.download;
+		const struct bid_download *whole = waiter->download->whole_file.waiter.download;
 
 		describe_download(whole ? whole : waiter->download, bid_clock_ms(), ret_progress);
 		r = 0;
@@ -279,7 +279,7 @@ void bid_broker_each_download(struct bid_broker *broker, int (*fn)(void *user, c
 	pthread_mutex_lock(&broker->lock);
 	copies = calloc(broker->n_downloads + 1, sizeof(*copies));
 	for (download = TAILQ_FIRST(&broker->downloads); copies && download; download = TAILQ_NEXT(download, link))
-		if (!download->container.waiter.download)
+		if (!download->whole_file.waiter.download)
 			describe_download(download, now, &copies[n++]);
 	pthread_mutex_unlock(&broker->lock);
 

@@ -52,7 +52,7 @@ struct bid_waiter {
 	enum bid_waiter_state state;
 	bool cancelled; /* cancelled while NEW or BUSY */
 	struct bid_download *download; /* while QUEUED; a download with waiters is not freed */
-	struct bid_download *dependent; /* download that waits with its container.waiter, which is this; else NULL */
+	struct bid_download *dependent; /* download that waits with its whole_file.waiter, which is this; else NULL */
 	TAILQ_ENTRY(bid_waiter) link; /* in its download, or in a list of waiters to answer */
 	TAILQ_ENTRY(bid_waiter) all; /* in the broker's list */
 };

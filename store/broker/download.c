@@ -101,18 +101,18 @@ static void queue_task(struct bid_download *download, void (*task)(struct bid_do
 /* tasks */
 static void start_download(struct bid_download *download);
 static void derive_artifact(struct bid_download *download);
-static void wait_for_container(struct bid_download *download);
-static void derive_from_container(struct bid_download *download);
+static void wait_for_whole_file(struct bid_download *download);
+static void derive_from_whole_file(struct bid_download *download);
 
-static void note_container_answer(struct bid_download *download, int answer, const struct bid_download *whole)
+static void note_whole_file_answer(struct bid_download *download, int answer, const struct bid_download *whole)
 {
-	struct bid_container_wait *wait = &download->container;
+	struct bid_whole_file_wait *wait = &download->whole_file;
 
 	wait->first_report = download->n_reports;
 	if (whole)
 		bid_download_copy_reports(download, whole);
 	wait->answer = answer;
-	queue_task(download, derive_from_container, BID_JOB_DERIVATION);
+	queue_task(download, derive_from_whole_file, BID_JOB_DERIVATION);
 }
 
 static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
@@ -177,7 +177,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 
 	if (waiter->dependent) {
 		pthread_mutex_lock(&broker->lock);
-		note_container_answer(waiter->dependent, error, download);
+		note_whole_file_answer(waiter->dependent, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -277,14 +277,14 @@ static void skip_candidate(struct bid_download *download, size_t i)
 }
 
 /* May a result come from the debuginfo and the ELF file? */
-static bool has_containers(const struct bid_download *download)
+static bool has_whole_files(const struct bid_download *download)
 {
 	return download->artifact.kind == BID_KIND_SECTION || download->artifact.kind == BID_KIND_UNSTRIPPED;
 }
 
-static bool has_tried_containers(const struct bid_download *download)
+static bool has_tried_whole_files(const struct bid_download *download)
 {
-	return has_containers(download) && download->machine.containers < BID_CONTAINERS_MAX;
+	return has_whole_files(download) && download->machine.whole_files < BID_WHOLE_FILES_MAX;
 }
 
 /* Choose the order of the servers for @download, before its first attempt. Without the lock. */
@@ -294,8 +294,8 @@ static void line_up(struct bid_download *download)
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	if (has_containers(download))
-		machine->containers = BID_CONTAINERS_MAX;
+	if (has_whole_files(download))
+		machine->whole_files = BID_WHOLE_FILES_MAX;
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED) {
 		pthread_mutex_unlock(&broker->lock);
 		return;
@@ -369,11 +369,11 @@ static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
-/* Take the waiter for a container out of the download of the container. Under the lock. */
-static void cancel_container(struct bid_download *download)
+/* Take the waiter for a whole file out of the download of the whole file. Under the lock. */
+static void cancel_whole_file(struct bid_download *download)
 {
 	bool timed_out = download->machine.state == BID_DOWNLOAD_TIMED_OUT;
-	struct bid_waiter *waiter = &download->container.waiter;
+	struct bid_waiter *waiter = &download->whole_file.waiter;
 	struct bid_download *whole = waiter->download;
 
 	waiter->cancelled = true;
@@ -390,11 +390,11 @@ static void cancel_container(struct bid_download *download)
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		leave_bucket(whole);
-	note_container_answer(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
+	note_whole_file_answer(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
-/* Cancel the attempts of @candidates, and the wait for a container. Under the lock. */
-static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool container)
+/* Cancel the attempts of @candidates, and the wait for a whole file. Under the lock. */
+static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool whole_file)
 {
 	for (size_t i = 0; i < download->machine.n; i++) {
 		struct bid_candidate *candidate = &download->machine.candidates[i];
@@ -405,8 +405,8 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		candidate->stopped_ms = (unsigned)(bid_clock_ms() - candidate->attempt->started_ms);
 		server->ops->cancel(server, candidate->attempt);
 	}
-	if (container)
-		cancel_container(download);
+	if (whole_file)
+		cancel_whole_file(download);
 }
 
 struct bid_actions bid_download_step_locked(struct bid_download *download, enum bid_machine_event event, size_t candidate)
@@ -420,9 +420,9 @@ struct bid_actions bid_download_step_locked(struct bid_download *download, enum 
 		machine->unwanted = broker->ending || is_unwanted(download);
 		actions = bid_machine_step(machine, event, candidate);
 		starts = actions.start != BID_NO_CANDIDATE;
-		cancel_attempts(download, actions.cancel, actions.cancel_container);
-		if (actions.container)
-			queue_task(download, wait_for_container, 0);
+		cancel_attempts(download, actions.cancel, actions.cancel_whole_file);
+		if (actions.whole_file)
+			queue_task(download, wait_for_whole_file, 0);
 		/* the next poll ends a download that does not start any more */
 		if (machine->state != BID_DOWNLOAD_NEW && download->lock_wait.poll_timer.timers)
 			bid_broker_arm(broker, &download->lock_wait.poll_timer, 0);
@@ -450,7 +450,7 @@ static void deliver_result(struct bid_download *download, int error, struct bid_
 	pthread_mutex_unlock(&broker->lock);
 
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
-	if (error == -EFBIG && !has_tried_containers(download) && bid_download_is_too_large(download))
+	if (error == -EFBIG && !has_tried_whole_files(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->artifact, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
 	release_download_lock(download);
 	answer_waiters(download, &waiters, error, file);
@@ -478,8 +478,8 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	case BID_DOWNLOAD_TIMED_OUT:
 		return -ETIMEDOUT;
 	default:
-		if (has_tried_containers(download))
-			return download->container.error ? download->container.error : -ENOENT;
+		if (has_tried_whole_files(download))
+			return download->whole_file.error ? download->whole_file.error : -ENOENT;
 		return bid_download_conclusion(download);
 	}
 }
@@ -655,7 +655,7 @@ static void start_download(struct bid_download *download)
 }
 
 /*
- * May a container have the section, after @error of the last request of @download? Servers without sections send any response, and
+ * May a whole file have the section, after @error of the last request of @download? Servers without sections send any response, and
  * one of several servers may be dead. If all are dead, another request is useless.
  */
 static bool may_be_elsewhere(int error, const struct bid_download *download)
@@ -664,7 +664,7 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 		return true;
 	if (error != -EHOSTUNREACH)
 		return false;
-	for (size_t i = download->container.first_report; i < download->n_reports; i++) {
+	for (size_t i = download->whole_file.first_report; i < download->n_reports; i++) {
 		enum bid_outcome outcome = download->reports[i]->outcome;
 
 		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
@@ -673,28 +673,28 @@ static bool may_be_elsewhere(int error, const struct bid_download *download)
 	return false;
 }
 
-/* Returns the number of the container that @download waits for. By its task. */
-static size_t container_index(const struct bid_download *download)
+/* Returns the number of the whole file that @download waits for. By its task. */
+static size_t whole_file_index(const struct bid_download *download)
 {
-	return BID_CONTAINERS_MAX - 1 - download->machine.containers;
+	return BID_WHOLE_FILES_MAX - 1 - download->machine.whole_files;
 }
 
 /* Keep the first @error other than an absence. */
-static void note_container_error(struct bid_container_wait *wait, int error)
+static void note_whole_file_error(struct bid_whole_file_wait *wait, int error)
 {
 	if (error != 0 && error != -ENOENT && wait->error == 0)
 		wait->error = error;
 }
 
 /*
- * Wait for the next container. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
+ * Wait for the next whole file. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
  * served. Releases the lock of the section: other processes need not wait any more.
  */
-static void wait_for_container(struct bid_download *download)
+static void wait_for_whole_file(struct bid_download *download)
 {
-	size_t index = container_index(download);
-	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_container(index) };
-	struct bid_waiter *waiter = &download->container.waiter;
+	size_t index = whole_file_index(download);
+	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_whole_file(index) };
+	struct bid_waiter *waiter = &download->whole_file.waiter;
 	struct bid_broker *broker = download->broker;
 	int error = index == 0 ? bid_download_conclusion(download) : 0;
 	bool waits = may_be_elsewhere(error, download);
@@ -714,16 +714,16 @@ static void wait_for_container(struct bid_download *download)
 		bid_download_set_result(download, error, NULL);
 		return;
 	}
-	note_container_error(&download->container, error);
+	note_whole_file_error(&download->whole_file, error);
 	release_download_lock(download);
 	bid_broker_submit(broker, waiter, &artifact);
 }
 
-/* Derive the artifact from a container, after its download. */
-static void derive_from_container(struct bid_download *download)
+/* Derive the artifact from a whole file, after its download. */
+static void derive_from_whole_file(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_container_wait *wait = &download->container;
+	struct bid_whole_file_wait *wait = &download->whole_file;
 	int answer = wait->answer, r = answer;
 
 	/* an unstripped file needs both */
@@ -734,10 +734,10 @@ static void derive_from_container(struct bid_download *download)
 		return;
 	}
 	/* the debuginfo's section headers decide */
-	if (answer == 0 && container_index(download) == 0)
+	if (answer == 0 && whole_file_index(download) == 0)
 		wait->error = 0;
-	note_container_error(wait, answer);
-	bid_download_step(download, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
+	note_whole_file_error(wait, answer);
+	bid_download_step(download, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
 }
 
 static void derive_artifact(struct bid_download *download)
@@ -770,7 +770,7 @@ static void expire_poll_timer(void *user)
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)
 {
-	size_t max_reports = broker->n_servers * (1 + BID_CONTAINERS_MAX);
+	size_t max_reports = broker->n_servers * (1 + BID_WHOLE_FILES_MAX);
 	struct bid_download *download = calloc(1, sizeof(*download) + max_reports * sizeof(*download->reports));
 	struct bid_download **at = bucket_of(broker, artifact);
 

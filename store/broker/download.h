@@ -27,17 +27,17 @@
 #include "broker/broker_types.h"
 #include "broker/machine.h"
 
-#define BID_TEXT_MAX	   256 /* bytes of a report, with its NUL */
-#define BID_HEAD_MAX	   (64 * 1024) /* bytes of a body before the early check of its id */
-#define BID_GRACE_MS	   250
-#define BID_CONTAINERS_MAX 2 /* debuginfo and ELF file */
+#define BID_TEXT_MAX	    256 /* bytes of a report, with its NUL */
+#define BID_HEAD_MAX	    (64 * 1024) /* bytes of a body before the early check of its id */
+#define BID_GRACE_MS	    250
+#define BID_WHOLE_FILES_MAX 2 /* debuginfo and ELF file */
 
 /*
- * Containers of a section: the debuginfo or the ELF file may have it, if no server does. The download waits for the downloads of
- * these files, one after the other, as their waiter. An unstripped file is made of both, and has no attempt of its own. The
- * machine starts the next wait; a disk worker derives the artifact.
+ * Whole files that may have a section, if no server has it: the debuginfo and the ELF file. The download of the section waits for
+ * their downloads, one after the other, as a waiter. An unstripped file is made of both, and has no attempt of its own. The machine
+ * starts the next wait; a disk worker derives the artifact.
  */
-struct bid_container_wait {
+struct bid_whole_file_wait {
 	struct bid_waiter waiter; /* for the download of the file */
 	int answer; /* of the waiter */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
@@ -76,16 +76,16 @@ struct bid_download {
 	struct bid_download *next; /* in its bucket */
 	TAILQ_ENTRY(bid_download) link; /* in the broker's downloads */
 	struct bid_job job; /* runs @task; with a reference while queued */
-	void (*task)(struct bid_download *download); /* start, derivation, or wait for a container */
+	void (*task)(struct bid_download *download); /* start, derivation, or wait for a whole file */
 	struct bid_timer expiry_timer; /* end of the wait, or of the kept result */
 	struct bid_timer start_timer; /* start of another server */
 	struct bid_lock_wait lock_wait;
-	struct bid_container_wait container;
+	struct bid_whole_file_wait whole_file;
 	struct bid_server_state *winner; /* it delivered the artifact; or NULL */
 	size_t max_reports;
 	/* shared by all threads */
 	_Atomic size_t n_reports; /* entries below are constant */
-	struct bid_report *reports[]; /* one per server and artifact, also those of containers; a reference each */
+	struct bid_report *reports[]; /* one per server and artifact, also those of whole files; a reference each */
 };
 
 /*
@@ -141,8 +141,8 @@ void bid_waiter_leave(struct bid_waiter *waiter);
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
 
 /*
- * Answer and free a detached @waiter; queue the download that waited with it for a container. @download may be NULL. The callee may
- * take the descriptor of @file. Without the lock.
+ * Answer and free a detached @waiter; queue the download that waited with it for a whole file. @download may be NULL. The callee
+ * may take the descriptor of @file. Without the lock.
  */
 void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int error, struct bid_file *file,
 		       struct bid_download *download);
@@ -158,7 +158,7 @@ void bid_download_step(struct bid_download *download, enum bid_machine_event eve
 
 /*
  * Answer all waiters with @error or a copy of @file, and cancel the attempts. By the disk worker of an attempt not yet ended,
- * or of a container; or before the first attempt. Without the lock.
+ * or of a whole file; or before the first attempt. Without the lock.
  */
 void bid_download_set_result(struct bid_download *download, int error, struct bid_file *file);
 
@@ -209,7 +209,7 @@ void bid_download_report_overtaken(struct bid_download *download);
 /* Returns the result of all reports, without a found one among them. */
 int bid_download_conclusion(const struct bid_download *download);
 
-/* Is the artifact too large at a server, and at each other one too large or absent? False after a container. */
+/* Is the artifact too large at a server, and at each other one too large or absent? False after a whole file. */
 bool bid_download_is_too_large(const struct bid_download *download);
 
 /* Take over the reports of @other. Under the lock. */

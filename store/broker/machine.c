@@ -64,7 +64,7 @@ static void stop_candidates(struct bid_machine *machine, enum bid_candidate_stat
 static void abandon_download(struct bid_machine *machine, enum bid_download_state state, struct bid_actions *actions)
 {
 	machine->state = state;
-	actions->cancel_container = machine->awaits_container;
+	actions->cancel_whole_file = machine->awaits_whole_file;
 	stop_candidates(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN, BID_NO_CANDIDATE, actions);
 }
 
@@ -89,8 +89,8 @@ static void step_download(struct bid_machine *machine, enum bid_machine_event ev
 	case BID_EVENT_RESULT:
 		abandon_download(machine, BID_DOWNLOAD_ENDED, actions);
 		break;
-	case BID_EVENT_CONTAINER_FAILED:
-		machine->awaits_container = false;
+	case BID_EVENT_WHOLE_FILE_FAILED:
+		machine->awaits_whole_file = false;
 		break;
 	default:
 		break;
@@ -158,23 +158,23 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
  */
 static void start_next_or_end(struct bid_machine *machine, enum bid_machine_event event, struct bid_actions *actions)
 {
-	bool busy = has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_container;
+	bool busy = has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_DROPPING) || machine->awaits_whole_file;
 	size_t next = BID_NO_CANDIDATE;
 	bool more;
 
 	if (is_undecided(machine) &&
 	    (event != BID_EVENT_START || !has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
 		next = find_next(machine);
-	more = busy || next != BID_NO_CANDIDATE || machine->containers > 0;
+	more = busy || next != BID_NO_CANDIDATE || machine->whole_files > 0;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
 		abandon_download(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;
-	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->containers > 0) {
-		machine->containers--;
-		machine->awaits_container = true;
-		actions->container = true;
+	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->whole_files > 0) {
+		machine->whole_files--;
+		machine->awaits_whole_file = true;
+		actions->whole_file = true;
 	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_TIMED_OUT) {
 		actions->end = true;
 		actions->ended_as = machine->state;
@@ -195,7 +195,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 {
 	/* other events start and end nothing */
 	bool starts = event == BID_EVENT_START || event == BID_EVENT_TIMER || event == BID_EVENT_BROKE_OFF ||
-		      event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_CONTAINER_FAILED;
+		      event == BID_EVENT_REPORTED || event == BID_EVENT_DROPPED || event == BID_EVENT_WHOLE_FILE_FAILED;
 	struct bid_actions actions = { .start = BID_NO_CANDIDATE };
 
 	if (candidate == BID_NO_CANDIDATE)

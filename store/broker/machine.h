@@ -5,7 +5,7 @@
  * bid_machine_step()	for each event, under the broker's lock; download.c runs the actions
  *
  *   NEW        no request yet; another process may be downloading the same
- *   RUNNING    requests in flight, or the download of a container: a file that may have the section
+ *   RUNNING    requests in flight, or the download of a whole file: a file that may have the section
  *   CANCELLED  no waiter left: ends as interrupted, after its attempts
  *   TIMED_OUT  no request sent within the wait: ends as timed out, after its attempts
  *   ENDED      result known; attempts may still end
@@ -59,7 +59,7 @@ enum bid_machine_event {
 	BID_EVENT_TIMEOUT, /* the wait of all waiters is over */
 	BID_EVENT_OFFLINE, /* no request may be sent */
 	BID_EVENT_RESULT, /* the result is known */
-	BID_EVENT_CONTAINER_FAILED, /* the container has no result */
+	BID_EVENT_WHOLE_FILE_FAILED, /* the whole file has no result */
 	/* events of one candidate */
 	BID_EVENT_SENT,
 	BID_EVENT_HEADER,
@@ -84,8 +84,8 @@ struct bid_candidate {
 struct bid_machine {
 	enum bid_download_state state;
 	bool unwanted; /* no waiter is left, and no earlier one may return */
-	unsigned containers; /* containers left to wait for, after the last candidate */
-	bool awaits_container; /* the download of a container is in flight */
+	unsigned whole_files; /* whole files left to wait for, after the last candidate */
+	bool awaits_whole_file; /* the download of a whole file is in flight */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
 };
@@ -102,8 +102,8 @@ enum bid_hedge {
 struct bid_actions {
 	size_t start; /* candidate to start, now QUEUED; or BID_NO_CANDIDATE */
 	uint64_t cancel; /* bits of candidates to cancel */
-	bool container; /* wait for the next container */
-	bool cancel_container; /* end the wait for the container */
+	bool whole_file; /* wait for the next whole file */
+	bool cancel_whole_file; /* end the wait for the whole file */
 	bool end; /* end the download, now ENDED */
 	enum bid_download_state ended_as; /* RUNNING: by its reports; CANCELLED; TIMED_OUT */
 	enum bid_hedge hedge;

@@ -220,7 +220,7 @@ enum bid_outcome bid_negative_lookup(struct bid_negative *negative, const struct
 
 	if (reason != BID_OUTCOME_NONE || !*server || !bid_kind_has_subpath(artifact->kind))
 		return reason;
-	for (size_t i = 0; (whole.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; (whole.kind = bid_section_whole_file(i)) != BID_KIND_NONE; i++) {
 		if (lookup_entry(negative, &whole, server, &ttl) != BID_OUTCOME_ABSENT)
 			return BID_OUTCOME_NONE;
 		shortest = ttl < shortest ? ttl : shortest;

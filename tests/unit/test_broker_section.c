@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Containers: the files that may have a section, if no server has the section itself. */
+/* Whole files: the files that may have a section, if no server has the section itself. */
 #include "held_server.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static struct bid_artifact section_of(uint8_t byte)
 }
 
 /* Add a server that answers the request for the section, and is held at the head of its second transfer, a whole file. */
-static struct held_server *fixture_held_container(struct fixture *fixture)
+static struct held_server *fixture_held_whole_file(struct fixture *fixture)
 {
 	struct held_server *held = fixture_held(fixture, "held");
 
@@ -84,7 +84,7 @@ static void test_section_of_no_file_is_absent(void **state)
 	bid_artifact_release(&source_file);
 }
 
-static void test_outage_starts_no_container(void **state)
+static void test_outage_starts_no_whole_file(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_artifact section = section_of(0xa);
@@ -99,7 +99,7 @@ static void test_outage_starts_no_container(void **state)
 }
 
 /* A dead server beside one that responds does not matter either. */
-static void test_dead_server_keeps_the_containers(void **state)
+static void test_dead_server_keeps_the_whole_files(void **state)
 {
 	static const enum bid_outcome outcomes[] = { BID_OUTCOME_ABSENT, BID_OUTCOME_REFUSED };
 	struct fixture *fixture = *state;
@@ -146,7 +146,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	large = fixture_held_container(fixture);
+	large = fixture_held_whole_file(fixture);
 	other = fixture_memory(fixture, "other");
 	call = call_for(fixture, &section);
 	held_wait(large, 1);
@@ -162,7 +162,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 }
 
 /* The id of the waiter is the same all the way. */
-static void test_cancel_ends_the_download_of_a_container(void **state)
+static void test_cancel_ends_the_download_of_a_whole_file(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_artifact section = section_of(0xa);
@@ -171,7 +171,7 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	held = fixture_held_container(fixture);
+	held = fixture_held_whole_file(fixture);
 	call = call_for(fixture, &section);
 	held_wait(held, 1);
 	assert_false(call_over(call));
@@ -190,21 +190,21 @@ static void test_cancel_ends_the_download_of_a_container(void **state)
 	bid_artifact_release(&section);
 }
 
-static void test_wait_for_container_is_bounded(void **state)
+static void test_wait_for_whole_file_is_bounded(void **state)
 {
 	struct fixture *fixture = *state;
 	struct bid_artifact section = section_of(0xa);
 	struct held_server *held;
 
 	fixture_broker(fixture, &hasty);
-	held = fixture_held_container(fixture);
+	held = fixture_held_whole_file(fixture);
 	assert_int_equal(fetch(fixture, &section, NULL), -ETIMEDOUT);
 	held_hold(held, HOLD_NOWHERE);
 	bid_artifact_release(&section);
 }
 
-/* A container does not extend the wait of the caller of a section. */
-static void test_section_and_container_share_one_wait(void **state)
+/* A whole file does not extend the wait of the caller of a section. */
+static void test_section_and_whole_file_share_one_wait(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 1000 };
 	struct fixture *fixture = *state;
@@ -237,13 +237,13 @@ static void end_wait(struct fixture *fixture)
 
 	pthread_mutex_lock(&fixture->broker->lock);
 	download = TAILQ_FIRST(&fixture->broker->downloads);
-	while (!download->container.waiter.download)
+	while (!download->whole_file.waiter.download)
 		download = TAILQ_NEXT(download, link);
 	bid_broker_arm(fixture->broker, &download->expiry_timer, 1);
 	pthread_mutex_unlock(&fixture->broker->lock);
 }
 
-/* The download of a container without waiters leaves the queue of the server. A later caller of the file has a whole wait. */
+/* The download of a whole file without waiters leaves the queue of the server. A later caller of the file has a whole wait. */
 static void test_queued_section_ends_at_its_limit(void **state)
 {
 	static const struct bid_broker_config config = { .wait_ms = 2 * PATIENCE_MS };
@@ -281,7 +281,7 @@ static void test_free_answers_waiting_sections(void **state)
 	struct call *call;
 
 	fixture_broker(fixture, &patient);
-	held = fixture_held_container(fixture);
+	held = fixture_held_whole_file(fixture);
 	call = call_for(fixture, &section);
 	held_wait(held, 1);
 	fixture_end_broker(fixture);
@@ -342,13 +342,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		fixture_test(test_section_is_derived_from_downloaded_file),
 		fixture_test(test_section_of_no_file_is_absent),
-		fixture_test(test_outage_starts_no_container),
-		fixture_test(test_dead_server_keeps_the_containers),
+		fixture_test(test_outage_starts_no_whole_file),
+		fixture_test(test_dead_server_keeps_the_whole_files),
 		fixture_test(test_unknown_section_is_not_absent),
 		fixture_test(test_too_large_file_and_outage_are_not_cached),
-		fixture_test(test_cancel_ends_the_download_of_a_container),
-		fixture_test(test_wait_for_container_is_bounded),
-		fixture_test(test_section_and_container_share_one_wait),
+		fixture_test(test_cancel_ends_the_download_of_a_whole_file),
+		fixture_test(test_wait_for_whole_file_is_bounded),
+		fixture_test(test_section_and_whole_file_share_one_wait),
 		fixture_test(test_queued_section_ends_at_its_limit),
 		fixture_test(test_free_answers_waiting_sections),
 		fixture_test(test_cancel_before_use),

@@ -80,7 +80,7 @@ static const struct {
 	{ BID_EVENT_OFFLINE, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_RESULT, BID_CANDIDATE_IDLE, false, "EEEEE" },
 	{ BID_EVENT_RESULT, BID_CANDIDATE_DECIDING, false, "EEEEE" },
-	{ BID_EVENT_CONTAINER_FAILED, BID_CANDIDATE_DONE, false, "NReeE" },
+	{ BID_EVENT_WHOLE_FILE_FAILED, BID_CANDIDATE_DONE, false, "NReeE" },
 	{ BID_EVENT_SENT, BID_CANDIDATE_QUEUED, false, "NRCTE" },
 	{ BID_EVENT_HEADER, BID_CANDIDATE_SENT, false, "NRCTE" },
 	{ BID_EVENT_CHECKED, BID_CANDIDATE_BODY, true, "NRCTE" },
@@ -229,62 +229,62 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
-/* The only server has answered, and two containers are left. */
-static void set_before_containers(struct rig *rig)
+/* The only server has answered, and two whole files are left. */
+static void set_before_whole_files(struct rig *rig)
 {
 	set(rig, BID_DOWNLOAD_RUNNING, BID_CANDIDATE_DECIDING);
 	rig->machine.n = 1;
-	rig->machine.containers = 2;
+	rig->machine.whole_files = 2;
 }
 
-static void test_containers_follow_the_last_candidate(void **state)
+static void test_whole_files_follow_the_last_candidate(void **state)
 {
 	struct bid_actions actions;
 	struct rig rig;
 
-	set_before_containers(&rig);
-	assert_true(take(&rig, BID_EVENT_REPORTED, 0).container);
+	set_before_whole_files(&rig);
+	assert_true(take(&rig, BID_EVENT_REPORTED, 0).whole_file);
 	/* another lookup leaves it running */
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
-	assert_false(actions.end || actions.container);
-	assert_true(take(&rig, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE).container);
-	actions = take(&rig, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
+	assert_false(actions.end || actions.whole_file);
+	assert_true(take(&rig, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE).whole_file);
+	actions = take(&rig, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
 }
 
-static void assert_event_ends_container(enum bid_machine_event event, enum bid_download_state ended_as)
+static void assert_event_ends_whole_file(enum bid_machine_event event, enum bid_download_state ended_as)
 {
 	struct bid_actions actions;
 	struct rig rig;
 
-	set_before_containers(&rig);
+	set_before_whole_files(&rig);
 	take(&rig, BID_EVENT_REPORTED, 0);
 	actions = take(&rig, event, BID_NO_CANDIDATE);
-	assert_true(actions.cancel_container);
+	assert_true(actions.cancel_whole_file);
 	assert_false(actions.end);
-	actions = take(&rig, BID_EVENT_CONTAINER_FAILED, BID_NO_CANDIDATE);
+	actions = take(&rig, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, ended_as);
 }
 
-static void test_cancel_and_end_of_wait_end_the_container(void **state)
+static void test_cancel_and_end_of_wait_end_the_whole_file(void **state)
 {
-	assert_event_ends_container(BID_EVENT_CANCEL, BID_DOWNLOAD_CANCELLED);
-	assert_event_ends_container(BID_EVENT_TIMEOUT, BID_DOWNLOAD_TIMED_OUT);
+	assert_event_ends_whole_file(BID_EVENT_CANCEL, BID_DOWNLOAD_CANCELLED);
+	assert_event_ends_whole_file(BID_EVENT_TIMEOUT, BID_DOWNLOAD_TIMED_OUT);
 }
 
-/* Its result is none for a late reader: a container may have the section. */
-static void test_unwanted_download_with_containers_ends_as_cancelled(void **state)
+/* Its result is none for a late reader: a whole file may have the section. */
+static void test_unwanted_download_with_whole_files_ends_as_cancelled(void **state)
 {
 	struct bid_actions actions;
 	struct rig rig;
 
-	set_before_containers(&rig);
+	set_before_whole_files(&rig);
 	rig.machine.unwanted = true;
 	actions = take(&rig, BID_EVENT_REPORTED, 0);
 	assert_true(actions.end);
-	assert_false(actions.container);
+	assert_false(actions.whole_file);
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_CANCELLED);
 }
 
@@ -381,9 +381,9 @@ int main(void)
 		cmocka_unit_test(test_broken_body_starts_the_next_candidate),
 		cmocka_unit_test(test_offline_cancels_only_queued_attempts),
 		cmocka_unit_test(test_absent_everywhere_ends_by_the_reports),
-		cmocka_unit_test(test_containers_follow_the_last_candidate),
-		cmocka_unit_test(test_cancel_and_end_of_wait_end_the_container),
-		cmocka_unit_test(test_unwanted_download_with_containers_ends_as_cancelled),
+		cmocka_unit_test(test_whole_files_follow_the_last_candidate),
+		cmocka_unit_test(test_cancel_and_end_of_wait_end_the_whole_file),
+		cmocka_unit_test(test_unwanted_download_with_whole_files_ends_as_cancelled),
 		cmocka_unit_test(test_any_series_of_events_ends_once),
 	};
 

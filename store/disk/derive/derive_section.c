@@ -23,7 +23,7 @@
 #include "disk/source_section.h"
 #include "disk/store.h"
 
-enum bid_kind bid_section_container(size_t index)
+enum bid_kind bid_section_whole_file(size_t index)
 {
 	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 
@@ -57,7 +57,7 @@ static int locate_section(struct bid_store *store, const struct bid_artifact *ar
 	struct bid_artifact containing = { .id = artifact->id };
 	bool complete = true;
 
-	for (size_t i = 0; (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; (containing.kind = bid_section_whole_file(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 		int r = bid_find_unpacked(store, &containing, derive, &whole);
 
@@ -220,7 +220,7 @@ int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int
 	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_stored, &names);
 	struct bid_artifact containing = { .id = *id };
 
-	for (size_t i = 0; r == 0 && (containing.kind = bid_section_container(i)) != BID_KIND_NONE; i++) {
+	for (size_t i = 0; r == 0 && (containing.kind = bid_section_whole_file(i)) != BID_KIND_NONE; i++) {
 		bid_cleanup(bid_file_release) struct bid_file whole = BID_FILE_NONE;
 
 		if (bid_find_unpacked(store, &containing, BID_NEVER_DERIVE, &whole) == 0)
