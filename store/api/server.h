@@ -3,7 +3,7 @@
  * A server of artifacts that the store lacks, by HTTP or a file:// tree. The broker attempts servers in order. It checks all
  * they deliver: a server need not check, and is not trusted to.
  *
- * A server responds asynchronously. For each successful start() it calls
+ * A server responds asynchronously. For each successful request() it calls
  *
  *   receiver->sent		when the request has left the queue
  *   receiver->header		at most once per body, before it
@@ -11,7 +11,7 @@
  *   receiver->broke_off	when the body broke off and the server retries: a header may follow, or the rest of the body
  *   receiver->done		exactly once, last
  *
- * from one thread at a time, but not from inside start(), cancel() or resume(), nor under a lock that these take.
+ * from one thread at a time, but not from inside request(), cancel() or resume(), nor under a lock that these take.
  */
 #ifndef BID_API_SERVER_H
 #define BID_API_SERVER_H
@@ -111,12 +111,12 @@ struct bid_server_health {
 /* The head of every server, and all that the broker uses of it. */
 struct bid_server_ops {
 	/*
-	 * start(), cancel() and resume() do not block: the caller may hold a lock that the receiver takes. @user identifies a
+	 * request(), cancel() and resume() do not block: the caller may hold a lock that the receiver takes. @user identifies a
 	 * transfer until its done().
 	 */
 	/* Ask for @artifact. Returns 0, or a negative errno; then nothing of @receiver is called. */
-	int (*start)(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
-		     void *user);
+	int (*request)(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+		       void *user);
 	/*
 	 * Cancel the transfer of @user, if any: done() still comes, as BID_OUTCOME_CANCELLED unless the transfer ended by itself.
 	 */

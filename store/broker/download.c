@@ -329,7 +329,7 @@ static int submit_attempt(struct bid_download *download, size_t i)
 	attempt->from = candidate->from;
 	attempt->started_ms = bid_clock_ms();
 	attempt->size = BID_SIZE_UNKNOWN;
-	r = server->ops->start(server, &download->artifact, &bid_attempt_receiver, attempt);
+	r = server->ops->request(server, &download->artifact, &bid_attempt_receiver, attempt);
 	if (r < 0) {
 		free(attempt);
 		return r;

@@ -50,7 +50,7 @@ static void send_marker(struct bid_server_state *state, int64_t now)
 	struct bid_artifact artifact = { .id = state->loop.id, .kind = BID_KIND_ELF };
 
 	state->loop.marker_sent_ms = now;
-	state->server->ops->start(state->server, &artifact, &receiver, &state->loop);
+	state->server->ops->request(state->server, &artifact, &receiver, &state->loop);
 }
 
 uint64_t bid_request_loop_look(struct bid_download *download)

@@ -467,8 +467,8 @@ static void drain_server(struct bid_http_server *http)
 	pthread_mutex_unlock(&fetch->lock);
 }
 
-static int server_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
-			void *user)
+static int server_request(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+			  void *user)
 {
 	struct bid_http_server *http = http_of(server);
 	struct bid_transfer *transfer;
@@ -532,7 +532,7 @@ static void server_health(struct bid_server *server, struct bid_server_health *r
 }
 
 static const struct bid_server_ops server_ops = {
-	.start = server_start,
+	.request = server_request,
 	.cancel = server_cancel,
 	.resume = server_resume,
 	.note_check = server_note_check,

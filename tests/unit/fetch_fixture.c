@@ -225,7 +225,7 @@ void start(struct bid_server *server, const char *id, enum bid_kind kind, struct
 
 	assert_int_equal(bid_id_parse_str(id, &artifact.id), 0);
 	capture->server = server;
-	assert_int_equal(server->ops->start(server, &artifact, &receiver, capture), 0);
+	assert_int_equal(server->ops->request(server, &artifact, &receiver, capture), 0);
 }
 
 void ask(struct bid_server *server, const char *id, struct capture *capture)

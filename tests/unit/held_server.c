@@ -144,8 +144,8 @@ static void *held_work(void *user)
 	return NULL;
 }
 
-static int held_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
-		      void *user)
+static int held_request(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+			void *user)
 {
 	struct held_server *held = held_of(server);
 	struct held_transfer *transfer = calloc(1, sizeof(*transfer)), **at = &held->transfers;
@@ -283,7 +283,7 @@ static void held_health(struct bid_server *server, struct bid_server_health *ret
 }
 
 static const struct bid_server_ops held_ops = {
-	.start = held_start,
+	.request = held_request,
 	.cancel = held_cancel,
 	.resume = held_resume,
 	.note_check = held_note_check,

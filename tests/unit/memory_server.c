@@ -93,8 +93,8 @@ static void *run_transfer(void *argument)
 	return NULL;
 }
 
-static int memory_start(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
-			void *user)
+static int memory_request(struct bid_server *server, const struct bid_artifact *artifact, const struct bid_receiver *receiver,
+			  void *user)
 {
 	struct transfer *transfer = malloc(sizeof(*transfer));
 	struct memory *memory = memory_of(server);
@@ -149,7 +149,7 @@ static void memory_health(struct bid_server *server, struct bid_server_health *r
 }
 
 static const struct bid_server_ops memory_ops = {
-	.start = memory_start,
+	.request = memory_request,
 	.cancel = memory_cancel,
 	.note_check = memory_note_check,
 	.free = memory_free,

@@ -74,7 +74,7 @@ static void test_each_kind_has_its_url(void **state)
 		struct bid_artifact artifact = { .kind = others[i] };
 
 		assert_int_equal(bid_id_parse_str(ID, &artifact.id), 0);
-		assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), -EOPNOTSUPP);
+		assert_int_equal(setting.server->ops->request(setting.server, &artifact, &receiver, &capture), -EOPNOTSUPP);
 	}
 	start(setting.server, ID, BID_KIND_ELF, &capture);
 	await_done(&capture);
@@ -242,7 +242,7 @@ static void ask_for_part(const char *behaviour, enum bid_kind kind, const char *
 	set_up(&setting, &calm);
 	behave(behaviour);
 	capture_init(&capture);
-	assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), 0);
+	assert_int_equal(setting.server->ops->request(setting.server, &artifact, &receiver, &capture), 0);
 	await_done(&capture);
 	if (capture.outcome != outcome || strcmp(capture.text, text) != 0)
 		fail_msg("%s for %s: %s, \"%s\"", behaviour, name, bid_outcome_name(capture.outcome), capture.text);

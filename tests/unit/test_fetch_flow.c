@@ -322,7 +322,7 @@ static void *worker_main(void *argument)
 	bid_id_parse_str(ABSENT_ID, &artifact.id);
 	for (unsigned i = 0; i < EACH; i++) {
 		capture_init(&worker->captures[i]);
-		if (worker->server->ops->start(worker->server, &artifact, &receiver, &worker->captures[i]) < 0)
+		if (worker->server->ops->request(worker->server, &artifact, &receiver, &worker->captures[i]) < 0)
 			return worker;
 		if (i % 3 == 0)
 			worker->server->ops->cancel(worker->server, &worker->captures[i]);

@@ -165,7 +165,7 @@ static void test_servers_and_sections_are_found(void **state)
 				 0);
 		artifact.subpath = subpath;
 		capture_init(&capture);
-		assert_int_equal(setting.server->ops->start(setting.server, &artifact, &receiver, &capture), 0);
+		assert_int_equal(setting.server->ops->request(setting.server, &artifact, &receiver, &capture), 0);
 		bid_subpath_unref(subpath);
 		await_done(&capture);
 		if (capture.outcome != cases[i].outcome)
@@ -263,7 +263,7 @@ static void test_receiver_may_submit_a_request(void **state)
 	capture.next_server = setting.server;
 	looks.sent = look_at_health;
 	assert_int_equal(bid_id_parse_str(WEB_ID, &artifact.id), 0);
-	assert_int_equal(setting.server->ops->start(setting.server, &artifact, &looks, &capture), 0);
+	assert_int_equal(setting.server->ops->request(setting.server, &artifact, &looks, &capture), 0);
 	await_done(&capture);
 	assert_int_equal(capture.outcome, BID_OUTCOME_FOUND);
 	tear_down(&setting);
