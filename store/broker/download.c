@@ -99,7 +99,7 @@ static void queue_task(struct bid_download *download, void (*task)(struct bid_do
 }
 
 /* tasks */
-static void start_download(struct bid_download *download);
+static void lock_or_poll(struct bid_download *download);
 static void derive_artifact(struct bid_download *download);
 static void wait_for_whole_file(struct bid_download *download);
 static void derive_from_whole_file(struct bid_download *download);
@@ -288,7 +288,7 @@ static bool has_tried_whole_files(const struct bid_download *download)
 }
 
 /* Choose the order of the servers for @download, before its first attempt. Without the lock. */
-static void line_up(struct bid_download *download)
+static void order_servers(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
@@ -573,7 +573,7 @@ static bool derive_later(struct bid_download *download)
  * to a disk worker, which calls with BID_MAY_DERIVE. Without the artifact, start the first attempt. Drops the reference of the
  * caller. Without the lock.
  */
-static void begin_download(struct bid_download *download, enum bid_derive derive)
+static void find_or_request(struct bid_download *download, enum bid_derive derive)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	unsigned ttl = 0;
@@ -583,7 +583,7 @@ static void begin_download(struct bid_download *download, enum bid_derive derive
 		return;
 	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || r == -EAGAIN || ttl > 0) {
-		line_up(download);
+		order_servers(download);
 		bid_download_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		bid_download_set_result(download, r, &file);
@@ -629,7 +629,7 @@ static int64_t lock_wait_limit(const struct bid_broker *broker)
  * Start @download, which is NEW, unless another process has its lock: then a disk worker calls this again later. Drops the
  * reference of the caller when it starts. Without the lock.
  */
-static void start_download(struct bid_download *download)
+static void lock_or_poll(struct bid_download *download)
 {
 	struct bid_lock_wait *wait = &download->lock_wait;
 	struct bid_broker *broker = download->broker;
@@ -651,7 +651,7 @@ static void start_download(struct bid_download *download)
 			 bid_artifact_name(&download->artifact, name));
 	}
 	wait->waited_ms = (unsigned)(now - wait->since_ms);
-	begin_download(download, BID_NEVER_DERIVE);
+	find_or_request(download, BID_NEVER_DERIVE);
 }
 
 /*
@@ -747,7 +747,7 @@ static void derive_artifact(struct bid_download *download)
 	pthread_mutex_lock(&download->broker->lock);
 	wanted = download->machine.state == BID_DOWNLOAD_NEW;
 	pthread_mutex_unlock(&download->broker->lock);
-	begin_download(download, wanted ? BID_MAY_DERIVE : BID_NEVER_DERIVE);
+	find_or_request(download, wanted ? BID_MAY_DERIVE : BID_NEVER_DERIVE);
 }
 
 /* bid_job.run: run the task of a download. */
@@ -765,7 +765,7 @@ static void run_task(struct bid_job *job)
 /* Under the lock. */
 static void expire_poll_timer(void *user)
 {
-	queue_task(user, start_download, 0);
+	queue_task(user, lock_or_poll, 0);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)
@@ -885,7 +885,7 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	pthread_mutex_unlock(&broker->lock);
 
 	if (fresh)
-		start_download(fresh);
+		lock_or_poll(fresh);
 	if (r == -EINPROGRESS)
 		return;
 	if (!seen) {
