@@ -79,7 +79,7 @@ int bid_broker_add_server(struct bid_broker *broker, struct bid_server *server)
 		broker->servers = state;
 		state += broker->n_servers;
 		*state = (struct bid_server_state){ .server = server, .stats = { .name = server->name } };
-		r = bid_request_loop_init(&state->loop);
+		r = bid_self_request_init(&state->loop);
 	}
 	if (r < 0) {
 		server->ops->free(server);

@@ -8,7 +8,7 @@
  *   download.c		downloads and their waiters; the wait for downloads of other processes; driver of machine.c: steps the
  *			machine, runs actions
  *   machine.c		states of a download: event -> actions, pure
- *   request_loop.c	servers that request the same from this broker
+ *   self_request.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
  *   outcomes.c		reports of a download, the error that follows; the ring of the last reports; counters, messages
  */
@@ -71,8 +71,8 @@ struct bid_job {
 	struct bid_attempt *attempt; /* NULL for a job of the download itself */
 };
 
-/* Detection of a server that requests from this broker: request_loop.c. */
-struct bid_request_loop {
+/* Detection of a server that requests from this broker: self_request.c. */
+struct bid_self_request {
 	struct bid_id id; /* id of the marker, unknown to readers; constant */
 	int64_t marker_sent_ms; /* time of the last marker; under the broker's lock */
 	int64_t recognised_ms; /* time of the last request for the id here; likewise */
@@ -82,7 +82,7 @@ struct bid_request_loop {
 struct bid_server_state {
 	struct bid_server *server; /* owned */
 	struct bid_server_stats stats; /* under the broker's lock */
-	struct bid_request_loop loop;
+	struct bid_self_request loop;
 };
 
 /*
@@ -152,16 +152,16 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifa
 /* Let @waiter, which is BUSY, wait for @artifact, or answer it at once. The caller no longer owns @waiter. */
 void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, const struct bid_artifact *artifact);
 
-/* request_loop.c */
+/* self_request.c */
 
 /* Make the id of @loop. Returns 0 or a negative errno. */
-int bid_request_loop_init(struct bid_request_loop *loop);
+int bid_self_request_init(struct bid_self_request *loop);
 
 /* Send the markers that are due. Returns the bits of the candidates without a response because of a loop. Under the lock. */
-uint64_t bid_request_loop_look(struct bid_download *download);
+uint64_t bid_self_request_look(struct bid_download *download);
 
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
-bool bid_request_loop_recognise(struct bid_broker *broker, const struct bid_id *id);
+bool bid_self_request_recognise(struct bid_broker *broker, const struct bid_id *id);
 
 /* outcomes.c */
 

@@ -514,7 +514,7 @@ static void expire_start_timer(void *user)
 {
 	struct bid_download *download = user;
 	struct bid_broker *broker = download->broker;
-	uint64_t in_loop = bid_request_loop_look(download);
+	uint64_t in_loop = bid_self_request_look(download);
 
 	for (size_t i = 0; i < download->machine.n; i++)
 		if (in_loop & UINT64_C(1) << i)

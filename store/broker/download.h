@@ -106,7 +106,7 @@ struct bid_attempt {
 
 	/* under the broker's lock */
 	enum bid_attempt_room room;
-	bool in_loop; /* cancelled: the server requests from this broker (request_loop.c) */
+	bool in_loop; /* cancelled: the server requests from this broker (self_request.c) */
 	struct bid_job job;
 
 	/* owned by one thread at a time: starter, server, disk worker; by a disk worker while it makes room */

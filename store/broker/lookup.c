@@ -72,7 +72,7 @@ int bid_broker_find(struct bid_broker *broker, const struct bid_artifact *artifa
 		return r == -ENOENT ? -EINPROGRESS : r;
 	if (r != -ENOENT && !bid_is_unusable(r))
 		return r;
-	if (bid_request_loop_recognise(broker, &artifact->id))
+	if (bid_self_request_recognise(broker, &artifact->id))
 		return -ENOENT;
 	if (can_fetch(broker, artifact)) {
 		if (is_too_large(broker, artifact))

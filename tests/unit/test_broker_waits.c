@@ -408,7 +408,7 @@ static void hedge_now(struct fixture *fixture)
 }
 
 /* As two mounts that name each other: neither would answer before the other. */
-static void test_request_loop_ends_as_unavailable(void **state)
+static void test_self_request_ends_as_unavailable(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 20, .detect_loops = true };
 	struct fixture *fixture = *state;
@@ -428,7 +428,7 @@ static void test_request_loop_ends_as_unavailable(void **state)
 }
 
 /* The server leads back, and has the artifact itself: an attempt that is younger than hedge_ms goes on. */
-static void test_request_loop_delivers_its_own_file(void **state)
+static void test_self_request_delivers_its_own_file(void **state)
 {
 	static const struct bid_broker_config config = { .hedge_ms = 60000, .detect_loops = true };
 	struct fixture *fixture = *state;
@@ -467,8 +467,8 @@ int main(void)
 		fixture_test(test_progress_counts_bytes),
 		fixture_test(test_each_download_is_listed),
 		fixture_test(test_callback_may_submit_a_request),
-		fixture_test(test_request_loop_ends_as_unavailable),
-		fixture_test(test_request_loop_delivers_its_own_file),
+		fixture_test(test_self_request_ends_as_unavailable),
+		fixture_test(test_self_request_delivers_its_own_file),
 	};
 
 	/* the tests provoke warnings */

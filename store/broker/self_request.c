@@ -24,11 +24,11 @@ enum {
 /* first bytes of the ids, recognisable in a server's log */
 static const char prefix[10] = "bidfs-loop";
 
-int bid_request_loop_init(struct bid_request_loop *loop)
+int bid_self_request_init(struct bid_self_request *loop)
 {
 	size_t len = ID_LEN - sizeof(prefix);
 
-	*loop = (struct bid_request_loop){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .marker_sent_ms = -LOOP_MARKER_MS };
+	*loop = (struct bid_self_request){ .id.len = ID_LEN, .recognised_ms = -LOOP_KNOWN_MS, .marker_sent_ms = -LOOP_MARKER_MS };
 	memcpy(loop->id.bytes, prefix, sizeof(prefix));
 	return getrandom(loop->id.bytes + sizeof(prefix), len, 0) == (ssize_t)len ? 0 : -errno;
 }
@@ -53,7 +53,7 @@ static void send_marker(struct bid_server_state *state, int64_t now)
 	state->server->ops->request(state->server, &artifact, &receiver, &state->loop);
 }
 
-uint64_t bid_request_loop_look(struct bid_download *download)
+uint64_t bid_self_request_look(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	int64_t hedge_ms = broker->config.hedge_ms, now = bid_clock_ms();
@@ -77,10 +77,10 @@ uint64_t bid_request_loop_look(struct bid_download *download)
 	return in_loop;
 }
 
-bool bid_request_loop_recognise(struct bid_broker *broker, const struct bid_id *id)
+bool bid_self_request_recognise(struct bid_broker *broker, const struct bid_id *id)
 {
 	for (size_t i = 0; i < broker->n_servers; i++) {
-		struct bid_request_loop *loop = &broker->servers[i].loop;
+		struct bid_self_request *loop = &broker->servers[i].loop;
 
 		if (!bid_id_equal(&loop->id, id))
 			continue;
