@@ -10,7 +10,7 @@
  *   machine.c		states of a download: event -> actions, pure
  *   self_request.c	servers that request the same from this broker
  *   attempt.c		transfer from one server: receive, check, publish
- *   outcomes.c		reports of a download, the error that follows; the ring of the last reports; counters, messages
+ *   server_reports.c		reports of a download, the error that follows; the ring of the last reports; counters, messages
  */
 #ifndef BID_BROKER_TYPES_H
 #define BID_BROKER_TYPES_H
@@ -163,7 +163,7 @@ uint64_t bid_self_request_look(struct bid_download *download);
 /* Returns whether @id is the id of a server, which therefore leads back. From any thread, without the lock. */
 bool bid_self_request_recognise(struct bid_broker *broker, const struct bid_id *id);
 
-/* outcomes.c */
+/* server_reports.c */
 
 /* Returns a copy of @text; NULL of NULL, or without memory. */
 static inline const char *bid_text_copy(const char *text)

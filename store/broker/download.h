@@ -189,7 +189,7 @@ static inline int bid_result_error(int error)
 /* Callbacks of the servers, for their attempts. */
 extern const struct bid_receiver bid_attempt_receiver;
 
-/* outcomes.c */
+/* server_reports.c */
 
 #define BID_NAME_MAX 512
 
