@@ -16,7 +16,7 @@
 #include "base/io.h"
 #include "disk/beneath.h"
 #include "disk/derived.h"
-#include "disk/event_log.h"
+#include "disk/eviction_log.h"
 #include "disk/id_dirs.h"
 #include "disk/idset.h"
 #include "disk/layout.h"
@@ -263,7 +263,7 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 		r = bid_objdir_remove(store, ret_found->objdir, 1U << artifact->kind);
 	if (r < 0)
 		return r;
-	bid_event_log_eviction(store, artifact, candidate->size, eviction->why);
+	bid_eviction_log_add(store, artifact, candidate->size, eviction->why);
 	if (candidate->kept)
 		return 0;
 	emptied = r == 0 && !artifact->subpath;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include "disk/event_log.h"
+#include "disk/eviction_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static void trim_log(int fd)
 		dprintf(fd, "%s", half + 1);
 }
 
-void bid_event_log_eviction(struct bid_store *store, const struct bid_artifact *artifact, uint64_t size, const char *why)
+void bid_eviction_log_add(struct bid_store *store, const struct bid_artifact *artifact, uint64_t size, const char *why)
 {
 	bid_auto_fd int fd = -1;
 	char hex[BID_ID_HEX_MAX];
