@@ -115,8 +115,8 @@ static void end_downloads(struct bid_broker *broker)
 	pthread_mutex_unlock(&broker->lock);
 }
 
-/* Answer the waiters of unused request handles, too. */
-static void end_handles(struct bid_broker *broker)
+/* Answer the waiters that were never used, too. */
+static void end_waiters(struct bid_broker *broker)
 {
 	struct bid_waiter *waiter;
 
@@ -133,7 +133,7 @@ void bid_broker_free(struct bid_broker *broker)
 		return;
 	end_downloads(broker);
 	bid_broker_stop_threads(broker);
-	end_handles(broker);
+	end_waiters(broker);
 	release_broker(broker);
 }
 

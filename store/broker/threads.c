@@ -123,7 +123,7 @@ void bid_broker_stop_threads(struct bid_broker *broker)
 
 int bid_broker_start_threads(struct bid_broker *broker)
 {
-	int r = bid_thread_start(&broker->timer_thread, "bid-time", run_timers, broker);
+	int r = bid_thread_start(&broker->timer_thread, "bid-timer", run_timers, broker);
 
 	if (r < 0)
 		return r;
@@ -132,7 +132,7 @@ int bid_broker_start_threads(struct bid_broker *broker)
 
 		worker->broker = broker;
 		worker->max_size = max_sizes[broker->n_workers];
-		r = bid_thread_start(&worker->thread, "bid-commit", run_worker, worker);
+		r = bid_thread_start(&worker->thread, "bid-disk", run_worker, worker);
 		broker->n_workers += r == 0;
 	}
 	if (r < 0)

@@ -134,7 +134,7 @@ int bid_store_keep_limits(struct bid_store *store, const struct bid_limits *limi
 	if (!space)
 		return -EROFS;
 	space->limits = *limits;
-	r = bid_thread_start(&space->thread, "bid-evict", run_gc_thread, space);
+	r = bid_thread_start(&space->thread, "bid-gc", run_gc_thread, space);
 	space->running = r == 0;
 	return r;
 }

@@ -312,7 +312,7 @@ def test_source_threads_block_signals(mount, faults, workdir):
         status = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines())
         if status["Name"].startswith("bid-"):
             blocked[status["Name"]] = int(status["SigBlk"], 16)
-    assert {"bid-commit", "bid-time", "bid-network", "bid-evict"} <= set(blocked), blocked
+    assert {"bid-disk", "bid-timer", "bid-network", "bid-gc"} <= set(blocked), blocked
     for name, mask in blocked.items():
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
             assert mask >> (number - 1) & 1, (name, number, hex(mask))
