@@ -24,7 +24,7 @@ static bool is_perfs(const struct bid_node *node)
 
 mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node)
 {
-	/* the owner of the store sets attributes: ops_control.c */
+	/* the owner of the store sets attributes: ops_xattr.c */
 	return fs->writable && (is_perfs(node) || node->type == BID_NODE_META) ? 0755 : 0555;
 }
 

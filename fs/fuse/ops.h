@@ -57,8 +57,6 @@ void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, s
 /* ops_xattr.c */
 void bid_op_getxattr(fuse_req_t req, fuse_ino_t number, const char *name, size_t size);
 void bid_op_listxattr(fuse_req_t req, fuse_ino_t number, size_t size);
-
-/* ops_control.c */
 void bid_op_setxattr(fuse_req_t req, fuse_ino_t number, const char *name, const char *value, size_t size, int flags);
 
 /* ops_write.c */
