@@ -112,9 +112,9 @@ static struct bid_cached_fd *remove_oldest(struct bid_fd_cache *cache)
 
 	if (cache->n == 0 || cache->n < cache->max)
 		return NULL;
-	TAILQ_FOREACH(cached, &cache->idle, order)
-	if (!cached->last)
-		break;
+	TAILQ_FOREACH (cached, &cache->idle, order)
+		if (!cached->last)
+			break;
 	return remove_cached(cache, cached ? cached : TAILQ_FIRST(&cache->idle));
 }
 

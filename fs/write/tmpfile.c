@@ -82,9 +82,9 @@ static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const cha
 {
 	struct tmpfile_entry *entry;
 
-	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (entry->named && strcmp(entry->tmpfile.name, name) == 0 && strcmp(entry->tmpfile.dir, dir) == 0)
-		return entry;
+	TAILQ_FOREACH (entry, &tmpfiles->entries, link)
+		if (entry->named && strcmp(entry->tmpfile.name, name) == 0 && strcmp(entry->tmpfile.dir, dir) == 0)
+			return entry;
 	return NULL;
 }
 
@@ -140,9 +140,9 @@ struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t num
 	struct tmpfile_entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
-	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (entry->tmpfile.number == number)
-		break;
+	TAILQ_FOREACH (entry, &tmpfiles->entries, link)
+		if (entry->tmpfile.number == number)
+			break;
 	tmpfile = add_user(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
@@ -181,10 +181,10 @@ static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, const char
 	struct tmpfile_entry *entry;
 
 	pthread_mutex_lock(&tmpfiles->lock);
-	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (entry->named && entry->used_s <= until_s && (written || entry->writers == 0) &&
-	    (!dir || strcmp(entry->tmpfile.dir, dir) == 0))
-		break;
+	TAILQ_FOREACH (entry, &tmpfiles->entries, link)
+		if (entry->named && entry->used_s <= until_s && (written || entry->writers == 0) &&
+		    (!dir || strcmp(entry->tmpfile.dir, dir) == 0))
+			break;
 	tmpfile = add_user(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
@@ -251,9 +251,9 @@ int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*f
 	int r = 0;
 
 	pthread_mutex_lock(&tmpfiles->lock);
-	TAILQ_FOREACH(entry, &tmpfiles->entries, link)
-	if (r == 0 && entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
-		r = fn(user, &entry->tmpfile);
+	TAILQ_FOREACH (entry, &tmpfiles->entries, link)
+		if (r == 0 && entry->named && strcmp(entry->tmpfile.dir, dir) == 0)
+			r = fn(user, &entry->tmpfile);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return r;
 }
