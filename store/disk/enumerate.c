@@ -63,7 +63,7 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 	int r;
 
 	snprintf(path, sizeof(path), BID_LAYOUT_LINKS "/%02x", first);
-	if (store->upper)
+	if (bid_store_is_lower(store))
 		r = bid_store_open_linked(store, path, O_RDONLY | O_DIRECTORY, &dir);
 	else
 		r = bid_beneath_open(store->root, path, O_RDONLY | O_DIRECTORY, &dir);
@@ -76,7 +76,7 @@ static int each_id_of(struct bid_store *store, uint8_t first, bid_store_id_fn fn
 		struct bid_id id;
 
 		memcpy(hex + 2, entry->name, strlen(entry->name) + 1);
-		if (store->upper && !strip_suffix(dir, hex))
+		if (bid_store_is_lower(store) && !strip_suffix(dir, hex))
 			continue;
 		if (bid_id_parse_str(hex, &id) < 0)
 			continue;
@@ -94,7 +94,7 @@ static int each_cached_id(struct bid_store *store, const bool *skip, bid_store_i
 	struct dirent *entry;
 	int r;
 
-	if (!store->upper)
+	if (!bid_store_is_lower(store))
 		return 0;
 	r = bid_beneath_opendir(store->root, "", &dir);
 	if (r < 0)

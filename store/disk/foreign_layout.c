@@ -52,7 +52,7 @@ int bid_foreign_kinds(struct bid_store *store, const struct bid_id *disk_id)
 	struct bid_foreign foreign = { 0 };
 	int kinds = 0;
 
-	while (store->upper && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
+	while (bid_store_is_lower(store) && bid_foreign_next(&foreign, disk_id, BID_KIND_NONE))
 		kinds |= bid_foreign_is_there(store, &foreign) ? 1 << foreign.kind : 0;
 	return kinds;
 }

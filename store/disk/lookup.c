@@ -24,7 +24,7 @@
 static int open_regular(struct bid_store *store, const char *path, struct bid_file *file)
 {
 	/* a lower store may be a distribution's tree, which is full of links; ours and perf's stores have none but perf's own */
-	return bid_store_open_file(store, path, store->upper != NULL, file);
+	return bid_store_open_file(store, path, bid_store_is_lower(store), file);
 }
 
 /* Open the unpacked copy for @id, if there is a correct one. */
@@ -227,7 +227,7 @@ static int lookup_on_disk(struct bid_store *store, struct bid_id_dirs *dirs, con
 		*ret_file = best;
 		return 0;
 	}
-	while (store->upper && bid_foreign_next(&foreign, disk_id, artifact->kind)) {
+	while (bid_store_is_lower(store) && bid_foreign_next(&foreign, disk_id, artifact->kind)) {
 		int r = bid_foreign_is_there(store, &foreign) ? bid_open_checked(store, foreign.path, artifact, &file) : -ENOENT;
 
 		if (r == 0 && file.stripped)

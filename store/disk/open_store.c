@@ -202,7 +202,7 @@ void bid_store_free(struct bid_store *store)
 	/* first: its thread uses all the rest */
 	bid_space_free(store->space);
 	bid_store_free(store->lower);
-	if (!store->upper)
+	if (!bid_store_is_lower(store))
 		bid_check_cache_free(store->check_cache);
 	bid_close(store->root);
 	free(store->path);

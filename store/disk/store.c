@@ -92,12 +92,12 @@ int bid_store_each_fanout(struct bid_store *store, const char *base, int (*fn)(v
 
 int bid_store_open_linked(struct bid_store *store, const char *path, int flags, int *ret_fd)
 {
-	const char *const *dirs = store->upper ? store->upper->links : NULL;
+	const char *const *dirs = bid_store_is_lower(store) ? store->upper->links : NULL;
 	int r = bid_beneath_open_linked(store->root, path, flags, dirs, ret_fd);
 
 	if (r != -EXDEV)
 		return r;
-	if (store->upper && !atomic_exchange(&store->left, true))
+	if (bid_store_is_lower(store) && !atomic_exchange(&store->left, true))
 		bid_warning("links lead out of the lower store '%s', such as '%s': bidfs does not follow them - name the directory "
 			    "that they lead to by 'links=DIR'",
 			    store->path, path);

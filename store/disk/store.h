@@ -33,9 +33,15 @@ struct bid_store {
 	bool has_paths; /* lower store: see bid_store_has_paths() */
 	const char *const *links; /* permitted targets of links of lower stores, NULL-terminated, or NULL; borrowed */
 	atomic_bool left; /* lower store: a link to another target was reported */
-	/* lower store, which may have a foreign layout: the store of bid_store_add_lower(), borrowed; else NULL */
+	/* lower store: the store of bid_store_add_lower(), borrowed; else NULL */
 	struct bid_store *upper;
 };
+
+/* Is @store a lower store? It may have a foreign layout. */
+static inline bool bid_store_is_lower(const struct bid_store *store)
+{
+	return store->upper != NULL;
+}
 
 /* The store that a lower store was added to, or @store itself. */
 static inline struct bid_store *bid_store_upper(struct bid_store *store)
@@ -52,7 +58,7 @@ static inline bool bid_store_requires_signed(struct bid_store *store)
 /* Does @store have a tree of original paths, as perf's stores have? A lower store with a foreign layout has none. */
 static inline bool bid_store_has_paths(const struct bid_store *store)
 {
-	return !store->upper || store->has_paths;
+	return !bid_store_is_lower(store) || store->has_paths;
 }
 
 /* Has @store perf's layout? True of an empty one, too. May take as long as an enumeration of the fan-out directories. */
