@@ -77,11 +77,11 @@ static unsigned requests_of(struct held_server *held)
 	return requests;
 }
 
-/* Wait until a download of @fixture waits for another process. */
-static void wait_for_awaiting(struct fixture *fixture)
+/* Wait until a download of @fixture waits for another process. With @postpone the next poll is in an hour. */
+static void wait_for_poll(struct fixture *fixture, bool postpone)
 {
 	int64_t begun = now_ms();
-	const struct bid_download *download;
+	struct bid_download *download;
 	bool polls;
 
 	do {
@@ -90,6 +90,8 @@ static void wait_for_awaiting(struct fixture *fixture)
 		pthread_mutex_lock(&fixture->broker->lock);
 		download = TAILQ_FIRST(&fixture->broker->downloads);
 		polls = download && download->lock_wait.poll_timer.timers != NULL;
+		if (polls && postpone)
+			bid_broker_arm(fixture->broker, &download->lock_wait.poll_timer, now_ms() + 3600 * 1000);
 		pthread_mutex_unlock(&fixture->broker->lock);
 	} while (!polls);
 }
@@ -112,7 +114,7 @@ static struct call *both_ask(struct fixtures *fixtures, const struct bid_artifac
 
 	*ret_first = first_asks(fixtures, artifact, HOLD_MIDDLE);
 	second = call_for(fixtures->fixture[OTHER], artifact);
-	wait_for_awaiting(fixtures->fixture[OTHER]);
+	wait_for_poll(fixtures->fixture[OTHER], false);
 	sleep_ms(300);
 	assert_false(call_over(second));
 	assert_int_equal(requests_of(fixtures->held[OTHER]), 0);
@@ -162,7 +164,7 @@ static void test_absence_reaches_both_brokers(void **state)
 	fixtures->held[ONE]->body = NULL;
 	first = first_asks(fixtures, &artifact, HOLD_HEAD);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
-	wait_for_awaiting(fixtures->fixture[OTHER]);
+	wait_for_poll(fixtures->fixture[OTHER], false);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -ENOENT);
 	assert_int_equal(call_wait(second), -ENOENT);
@@ -216,7 +218,7 @@ static void test_second_process_requests_after_failed_first(void **state)
 	fixtures->held[ONE]->outcome = BID_OUTCOME_UNAVAILABLE;
 	first = first_asks(fixtures, &artifact, HOLD_HEAD);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
-	wait_for_awaiting(fixtures->fixture[OTHER]);
+	wait_for_poll(fixtures->fixture[OTHER], false);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), -EHOSTUNREACH);
 	assert_int_equal(call_wait(second), 0);
@@ -265,12 +267,12 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	equip(fixtures, OTHER, &patient);
 	first = first_asks(fixtures, &artifact, HOLD_MIDDLE);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
-	wait_for_awaiting(fixtures->fixture[OTHER]);
+	wait_for_poll(fixtures->fixture[OTHER], true);
 	bid_broker_cancel(fixtures->fixture[OTHER]->broker, second->waiter_id);
 	assert_int_equal(call_wait(second), -EINTR);
 	wait_for_no_downloads(fixtures->fixture[OTHER]);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
-	wait_for_awaiting(fixtures->fixture[OTHER]);
+	wait_for_poll(fixtures->fixture[OTHER], true);
 	fixture_end_broker(fixtures->fixture[OTHER]);
 	assert_int_equal(call_wait(second), -EINTR);
 	assert_int_equal(fixtures->held[OTHER]->requests, 0);
@@ -341,7 +343,7 @@ static void test_killed_holder_is_not_waited_for(void **state)
 
 	equip(fixtures, ONE, &patient);
 	call = call_for(fixtures->fixture[ONE], &artifact);
-	wait_for_awaiting(fixtures->fixture[ONE]);
+	wait_for_poll(fixtures->fixture[ONE], false);
 	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
 	end_elsewhere(pid);
 	assert_int_equal(call_wait(call), 0);
@@ -357,7 +359,7 @@ static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 	assert_int_equal(kill(pid, SIGSTOP), 0);
 	equip(fixtures, ONE, &patient);
 	call = call_for(fixtures->fixture[ONE], &artifact);
-	wait_for_awaiting(fixtures->fixture[ONE]);
+	wait_for_poll(fixtures->fixture[ONE], false);
 	test_clock_advance_ms(AWAIT_MS / 2);
 	sleep_ms(300);
 	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
@@ -377,7 +379,7 @@ static void test_readers_have_half_their_wait_left_when_holder_is_stopped(void *
 
 	equip(fixtures, ONE, &config);
 	call = call_for(fixtures->fixture[ONE], &artifact);
-	wait_for_awaiting(fixtures->fixture[ONE]);
+	wait_for_poll(fixtures->fixture[ONE], false);
 	test_clock_advance_ms(10000);
 	assert_int_equal(call_wait(call), 0);
 	end_elsewhere(pid);
