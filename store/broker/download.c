@@ -591,18 +591,6 @@ static void find_or_request(struct bid_download *download, enum bid_derive deriv
 	unref_unlocked(download);
 }
 
-/* Take the lock between processes. Any error but -EBUSY starts the download without the lock. */
-static int take_download_lock(struct bid_download *download)
-{
-	struct bid_broker *broker = download->broker;
-	int r;
-
-	download->lock_wait.key = bid_download_lock_key(&download->artifact, broker->servers_hash);
-	r = bid_download_lock_take(broker->download_locks, download->lock_wait.key);
-	download->lock_wait.holds = r == 0;
-	return r;
-}
-
 /* Let a disk worker poll the lock later: less often after a longer wait, because the lock may be a request to an NFS server. */
 static void poll_later(struct bid_download *download, int64_t waited_ms)
 {
@@ -636,13 +624,18 @@ static void lock_or_poll(struct bid_download *download)
 	int64_t now = bid_clock_ms();
 	char name[BID_NAME_MAX];
 	bool over;
+	int r;
 
 	if (wait->since_ms == 0)
 		wait->since_ms = now;
 	pthread_mutex_lock(&broker->lock);
 	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || is_unwanted(download);
 	pthread_mutex_unlock(&broker->lock);
-	if (!over && take_download_lock(download) == -EBUSY) {
+	wait->key = bid_download_lock_key(&download->artifact, broker->servers_hash);
+	r = over ? -ECANCELED : bid_download_lock_take(broker->download_locks, wait->key);
+	wait->holds = r == 0;
+	/* any other error starts the download without the lock */
+	if (r == -EBUSY) {
 		if (now - wait->since_ms < lock_wait_limit(broker)) {
 			poll_later(download, now - wait->since_ms);
 			return;
