@@ -52,7 +52,6 @@ struct ctl {
 	bool running; /* add */
 	bool kernel; /* add */
 	const char *files_from; /* add: a list of paths, or NULL */
-	bool once; /* watch */
 	bool watch; /* status */
 	unsigned interval; /* status, watch: seconds; 0 if not given */
 	bool refresh; /* get */

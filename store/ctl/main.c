@@ -216,7 +216,6 @@ static const struct option_row {
 	  .max = INTERVAL_MAX },
 	{ "interval", 0, "SECONDS", "status", "with --watch: repeat every SECONDS (default: 2)" },
 	{ "watch", 'w', NULL, "status", "repeat until interrupted", FLAG, AT(watch) },
-	{ "once", 0, NULL, "watch", "search all processes once, then end", FLAG, AT(once) },
 	{ "url", 0, "URL", "add archive doctor get setup verify", "use this server, not those of the environment; repeatable", LIST,
 	  AT(urls) },
 	{ "offline", 0, NULL, "doctor get verify", "use no server", FLAG, AT(offline) },

@@ -56,7 +56,6 @@ struct watch {
 	struct exec_events events;
 	int signals; /* signalfd; owned */
 	bool ended;
-	bool cut; /* a signal interrupted a look */
 	int64_t interval_ms;
 	int64_t all_ms; /* clock of the next look at all processes */
 	int64_t full_ms; /* clock of a further one, for programs beyond the queue */
@@ -264,9 +263,7 @@ static void note_result(struct watch *watch, int r)
 {
 	if (r == watch->trouble)
 		return;
-	if (r < 0 && watch->ctl->once)
-		bid_error_about(watch->path, r, "%s: cannot add the running programs to '%s'", bid_strerror(r), watch->path);
-	else if (r < 0)
+	if (r < 0)
 		bid_error_about(watch->path, r,
 				"%s: cannot add the running programs to '%s' - bidctl tries again every %" PRId64 " s",
 				bid_strerror(r), watch->path, watch->interval_ms / 1000);
@@ -276,7 +273,7 @@ static void note_result(struct watch *watch, int r)
 }
 
 /* Run @look, sync the added files, and report them. */
-static int make_pass(struct watch *watch, int (*look)(struct watch *watch), bool commit)
+static void make_pass(struct watch *watch, int (*look)(struct watch *watch), bool commit)
 {
 	int r = reopen_store(watch), committed = 0;
 
@@ -288,15 +285,14 @@ static int make_pass(struct watch *watch, int (*look)(struct watch *watch), bool
 	if (r == 0)
 		r = committed;
 	if (r == -EINTR) {
-		watch->ended = watch->cut = true;
-		return 0;
+		watch->ended = true;
+		return;
 	}
 	/* after a failure, events add nothing; only a look at all processes shows the end of the error */
 	if (r < 0 || look == look_at_all)
 		note_result(watch, r);
 	if (fflush(stdout) != 0)
 		watch->ended = true;
-	return r;
 }
 
 /* Wait for the next event, and handle it. */
@@ -340,19 +336,16 @@ static void listen_to_kernel(struct watch *watch)
 			    strerror(-r), watch->interval_ms / 1000);
 }
 
-static enum ctl_status watch_on(struct watch *watch)
+static void watch_on(struct watch *watch)
 {
 	bid_auto_fd int manager = -1;
-	int r = begin_watch(watch);
 
-	if (r == 0 && !watch->ctl->once)
+	if (begin_watch(watch) == 0) {
 		listen_to_kernel(watch);
-	/* programs started during this look wait in the queue of events */
-	if (r == 0)
-		r = make_pass(watch, look_at_all, true);
+		/* programs started during this look wait in the queue of events */
+		make_pass(watch, look_at_all, true);
+	}
 	ctl_mapped_code_warn_hidden(&watch->running);
-	if (watch->ctl->once)
-		return r < 0 || watch->cut ? CTL_TROUBLE : CTL_DONE;
 	manager = bid_notify_open();
 	bid_notify(manager, "READY=1");
 	while (!watch->ended)
@@ -362,7 +355,6 @@ static enum ctl_status watch_on(struct watch *watch)
 	watch->running.interrupt = -1;
 	if (watch->n_started > 0)
 		make_pass(watch, look_at_started, true);
-	return CTL_DONE;
 }
 
 enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
@@ -375,8 +367,6 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	sigset_t ends, before;
 	enum ctl_status status;
 
-	if (ctl->once && ctl->interval)
-		return ctl_usage("--interval", "'--interval' and '--once' exclude each other");
 	status = ctl_open_store(ctl, CTL_WRITE, &watch.store);
 	if (status != CTL_DONE)
 		return status;
@@ -386,11 +376,10 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
 	ctl_stream(ctl);
 	ctl_add_stats_begin(&watch.stats, ctl, CTL_ADD_STREAM);
-	if (watch.signals < 0) {
+	if (watch.signals < 0)
 		status = ctl_trouble("signals", -errno, "wait for them");
-	} else {
-		status = watch_on(&watch);
-	}
+	else
+		watch_on(&watch);
 	if (watch.store)
 		end_watch(&watch);
 	release_events(&watch.events);

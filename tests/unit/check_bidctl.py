@@ -120,7 +120,7 @@ EXITS = (
     ("unpin", "a build", [ID_ONE], DONE), ("unpin", "no build", [ID_FAR], REFUSED), ("unpin", "no operand", [], USAGE),
     ("quarantine", "all", [], DONE), ("quarantine", "no file", ["drop", "x"], REFUSED), ("quarantine", "no verb", ["x"], USAGE),
     ("mount", "json", ["--json"], USAGE), ("umount", "no mount", ["{home}"], REFUSED),
-    ("watch", "two ways", ["--once", "--interval=1"], USAGE), ("watch", "no such store", ["-s", "{home}/none", "--once"], REFUSED),
+    ("watch", "no interval", ["--interval=x"], USAGE), ("watch", "no such store", ["-s", "{home}/none"], REFUSED),
     ("offline", "no mount", ["on", "{home}"], REFUSED), ("offline", "no state", ["x"], USAGE),
     ("setup", "nothing to undo", ["system", "--undo", "--root={home}"], REFUSED), ("setup", "no name", ["x"], USAGE),
     ("status", "the store", [], DONE), ("status", "no such store", ["-s", "{home}/none"], REFUSED),

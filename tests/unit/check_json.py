@@ -13,6 +13,7 @@ import shutil
 from bidctl_env import DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, USAGE, Env, read_json
 from cases import main
 from check_add_perf_data import Recording
+from check_watch import Watch
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / "golden"
 SIZES = {"size", "free", "fetched_size", "derived_size", "evicted_size", "in_use_size", "shared_size", "files"}
@@ -85,9 +86,10 @@ def case_state(env):
 
 
 def case_watch_prints_an_object_for_each_line(env):
-    lines = env.on_store("--json", "watch", "--once").stdout.splitlines()
-    *values, last = [read_json(line) for line in lines]
-    assert all(len(value["result"]) == 1 and value["totals"] == {} for value in values) and last["result"] == [], lines
+    with Watch(env, "--json") as watch:
+        watch.end()
+    *values, last = [read_json(line) for line in watch.lines]
+    assert all(len(value["result"]) == 1 and value["totals"] == {} for value in values) and last["result"] == [], watch.lines
     assert list(values[0]["result"][0]) == ["id", "kind", "state", "link", "file", "reason", "time"], values[0]
 
 

@@ -19,8 +19,8 @@ import threading
 import time
 
 import cases
-from add_helpers import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored, summary
-from bidctl_env import DONE, REFUSED, TIMEOUT, ERROR, USAGE, Env, build, read_json
+from add_helpers import IDS, NOBODY, call, everything_is_right, readelf_id, running, silent_file_system, sleeper, stored
+from bidctl_env import DONE, REFUSED, TIMEOUT, USAGE, Env, build, read_json
 from cases import need
 
 
@@ -91,26 +91,25 @@ def case_wrong_usage_is_refused(env):
             (["watch", "--interval=0"], "'0'"),
             (["watch", "--interval=x"], "'x'"),
             (["watch", "--interval=86401"], "'86401'"),
-            (["watch", "--interval=1", "--once"], "'--once'"),
             (["watch", "file"], "'file'"),
-            (["add", "--once", "file"], "'--once'"),
+            (["add", "--interval=1", "file"], "'--interval'"),
     ):
         done = env.run(*arguments, status=USAGE)
         assert done.stderr.count("\n") == 1 and has in done.stderr and done.stdout == "", done
 
 
-def case_once_adds_all_running_programs(env):
-    """One scan of all processes: a line for each new file, and the sum."""
+def case_running_programs_are_added_at_the_start(env):
+    """A line for each new file, and the sum."""
     program = sleeper(env.home, "program", IDS[0])
     with running(program, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"up\n"
-        done = env.on_store("watch", "--once")
-        (_, added, _, _), _ = summary(done)
-        lines = done.stdout.splitlines()[:-1]
-        assert len(lines) == added >= 2, done.stdout
-        assert any(line.startswith(f"{IDS[0]}\telf\t") and line.endswith(f"\t{program}") for line in lines), done.stdout
-        again = env.on_store("--json", "watch", "--once", "--verbose")
-    *values, last = [read_json(line) for line in again.stdout.splitlines()]
+        with Watch(env, "--interval=3600") as watch:
+            assert watch.end() == DONE
+        assert any(line.startswith(f"{IDS[0]}\telf\t") and line.endswith(f"\t{program}") for line in watch.lines), watch.lines
+        assert f", added {len(watch.lines)}, " in watch.messages[-1] and len(watch.lines) >= 2, watch.messages
+        with Watch(env, "--interval=3600", "--json", "--verbose") as again:
+            again.end()
+    *values, last = [read_json(line) for line in again.lines]
     mine, = [file for value in values for file in value["result"] if file["id"] == IDS[0]]
     assert mine["state"] == "known" and mine["file"] == str(program) and abs(mine["time"] - time.time()) < 3600, mine
     # other processes may have ended meanwhile
@@ -303,10 +302,6 @@ def case_full_disk_is_reported_once(env):
         assert IDS[0] in kept.stdout, kept
         assert watch.end() == DONE
     assert sum("No space left" in message for message in watch.messages) == 1, watch.messages
-    # a single scan retries nothing
-    done = call(*mount, env.bidctl, "-s", env.store, "watch", "--once", env=env.environment)
-    assert done.returncode == ERROR, done
-    assert f"No space left on device: cannot add the running programs to '{env.store}'\n" in done.stderr, done
 
 
 def case_large_program_is_refused_alone(env):
@@ -388,7 +383,7 @@ def case_confined_unit_makes_hard_links(env):
 
 
 def case_missing_store_is_an_error(env):
-    done = env.run("-s", env.home / "none", "watch", "--once", status=REFUSED)
+    done = env.run("-s", env.home / "none", "watch", status=REFUSED)
     assert "no such store" in done.stderr, done
 
 
