@@ -256,10 +256,6 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 	struct ctl_add_stats stats;
 	enum ctl_status status;
 
-	if (ctl->fetch && !ctl->perf_data)
-		return ctl_usage("--fetch", "'--fetch' needs '--perf-data'");
-	if (ctl->urls.n > 0 && !ctl->fetch)
-		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (ctl->perf_data && (argc > 0 || ctl->running || ctl->kernel || ctl->files_from))
 		return ctl_usage(argc > 0	? argv[0]
 				 : ctl->running ? "--running"

@@ -11,7 +11,6 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/fetch_all.h"
 #include "ctl/module_files.h"
 #include "ctl/perf_data.h"
 #include "ctl/running_kernel.h"
@@ -20,7 +19,6 @@ struct recording_add {
 	const struct ctl *ctl;
 	struct bid_store *store;
 	struct bid_id kernel, vdso; /* ids of this machine; len 0 if unknown */
-	bool unsure; /* a download failed for another reason than the file itself */
 	struct ctl_perf_data recording;
 	struct ctl_debug_files debug_files;
 };
@@ -164,43 +162,12 @@ static int add_debug_files(struct recording_add *adding)
 	return r;
 }
 
-static enum ctl_status fetch_missing(struct recording_add *adding)
-{
-	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
-	struct ctl_perf_data *recording = &adding->recording;
-	enum ctl_status status;
-
-	for (size_t i = 0; i < recording->n; i++) {
-		struct ctl_build *build = &recording->builds[i];
-		struct bid_artifact artifact = { .id = ctl_build_id(build), .kind = BID_KIND_ELF };
-
-		if (ctl_build_lacks(build->state) && !ctl_build_is_vdso(build) && ctl_want(&list, &artifact, build) < 0)
-			return ctl_no_memory();
-	}
-	status = ctl_fetch_all(adding->ctl, adding->store, &list, 0);
-	for (size_t i = 0; i < list.n && status != CTL_TROUBLE && status != CTL_USAGE; i++) {
-		struct ctl_wanted *wanted = &list.wanted[i];
-		int error = wanted->error;
-
-		if (error == 0) {
-			wanted->build->state = CTL_BUILD_FETCHED;
-			continue;
-		}
-		free(wanted->build->why);
-		wanted->build->why = wanted->why ? bid_steal(wanted->why) : strdup(bid_strerror(error));
-		adding->unsure |= error != -ENOENT && error != -EBADMSG && error != -EFBIG;
-	}
-	return status;
-}
-
 /* Compute the exit status of a run without errors. */
 static enum ctl_status status_of(const struct recording_add *adding)
 {
 	const struct bid_perfdata_summary *summary = &adding->recording.summary;
 	bool lacks = summary->cut || summary->damaged > 0;
 
-	if (adding->unsure)
-		return CTL_TROUBLE;
 	for (size_t i = 0; i < adding->recording.n; i++) {
 		const struct ctl_build *build = &adding->recording.builds[i];
 
@@ -241,10 +208,6 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	r = add_debug_files(&adding);
 	if (r < 0)
 		return ctl_trouble(bid_store_path(adding.store), r, "add debug files to the store");
-	if (ctl->fetch)
-		status = fetch_missing(&adding);
-	if (status == CTL_TROUBLE || status == CTL_USAGE)
-		return status;
 	ctl_perf_data_print(ctl, &adding.recording);
-	return status == CTL_DONE ? status_of(&adding) : status;
+	return status_of(&adding);
 }

@@ -42,7 +42,7 @@ static const struct command {
 	  "Examples:\n"
 	  "  bidctl add /usr/lib/debug ./build\n"
 	  "  bidctl add --running --kernel\n"
-	  "  bidctl add --perf-data=perf.data --fetch\n" },
+	  "  bidctl add --perf-data=perf.data\n" },
 	{ "list", "[PATTERN]", "list the builds in the store", 0, 1, ctl_list,
 	  HELP_PATTERN "Examples:\n"
 		       "  bidctl list '/usr/lib/*' --missing=debuginfo\n"
@@ -191,7 +191,6 @@ static const struct option_row {
 	  AT(perf_data) },
 	{ "core", 0, "FILE", "archive get", "use the builds of a core file ('-': stdin)", TEXT, AT(core) },
 	{ "pid", 0, "PID", "get", "get the mapped code of a process", TEXT, AT(pid) },
-	{ "fetch", 0, NULL, "add", "with --perf-data: fetch the builds that this machine lacks", FLAG, AT(fetch) },
 	{ "fetch", 0, NULL, "archive", "fetch the files that the store lacks", FLAG, AT(fetch) },
 	{ "output", 'o', "FILE", "archive", "write FILE.tar.zst, .tar.gz, .tar.xz, .tar.bz2, .tar, or '-'", TEXT, AT(output) },
 	{ "options", 'o', "OPTIONS", "mount", "mount with these options of mount.bidfs(8)", LIST, AT(options) },
@@ -210,13 +209,13 @@ static const struct option_row {
 	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG, AT(nul) },
 	{ "lower", 0, "DIR", "archive list show get missing status",
 	  "also search DIR ('debuginfod': its cache; 'none': no lower store)", LIST, AT(lowers) },
-	{ "links", 0, "DIR", "add archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]",
-	  LINKS, AT(links) },
+	{ "links", 0, "DIR", "archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]", LINKS,
+	  AT(links) },
 	{ "interval", 0, "SECONDS", "watch", "search all processes every SECONDS (default: 10)", NUMBER, AT(interval),
 	  .max = INTERVAL_MAX },
 	{ "interval", 0, "SECONDS", "status", "with --watch: repeat every SECONDS (default: 2)" },
 	{ "watch", 'w', NULL, "status", "repeat until interrupted", FLAG, AT(watch) },
-	{ "url", 0, "URL", "add archive doctor get setup verify", "use this server, not those of the environment; repeatable", LIST,
+	{ "url", 0, "URL", "archive doctor get setup verify", "use this server, not those of the environment; repeatable", LIST,
 	  AT(urls) },
 	{ "offline", 0, NULL, "doctor get verify", "use no server", FLAG, AT(offline) },
 	{ "refresh", 0, NULL, "get", "ignore cached \"not found\" answers", FLAG, AT(refresh) },

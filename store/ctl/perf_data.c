@@ -91,10 +91,13 @@ struct bid_id ctl_build_id(const struct ctl_build *build)
 static const char *state_name(enum ctl_build_state state)
 {
 	static const char *const names[CTL_BUILD_STATES] = {
-		[CTL_BUILD_ADDED] = "added",	   [CTL_BUILD_KNOWN] = "known",
-		[CTL_BUILD_FETCHED] = "fetched",   [CTL_BUILD_RUNNING] = "running",
-		[CTL_BUILD_REPLACED] = "replaced", [CTL_BUILD_MISSING] = "missing",
-		[CTL_BUILD_REFUSED] = "refused",   [CTL_BUILD_UNIDENTIFIED] = "unidentified",
+		[CTL_BUILD_ADDED] = "added",
+		[CTL_BUILD_KNOWN] = "known",
+		[CTL_BUILD_RUNNING] = "running",
+		[CTL_BUILD_REPLACED] = "replaced",
+		[CTL_BUILD_MISSING] = "missing",
+		[CTL_BUILD_REFUSED] = "refused",
+		[CTL_BUILD_UNIDENTIFIED] = "unidentified",
 		[CTL_BUILD_GUESSED] = "guessed",
 	};
 

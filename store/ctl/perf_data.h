@@ -12,7 +12,6 @@
 enum ctl_build_state {
 	CTL_BUILD_ADDED,
 	CTL_BUILD_KNOWN, /* in the store already */
-	CTL_BUILD_FETCHED,
 	CTL_BUILD_RUNNING, /* the running kernel, with a symbol table that this user cannot read */
 	CTL_BUILD_REPLACED, /* another build is now at its path */
 	CTL_BUILD_MISSING, /* missing on this machine and in the store */

@@ -14,8 +14,7 @@ import time
 
 import cases
 from add_helpers import in_namespace, module_tree, readelf_id, stored
-from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env, request_count,
-                        build, interrupted, server)
+from bidctl_env import DONE, ID_FAR, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, USAGE, Env, build
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "fuzz"))
 from make_perfdata import ATTR, BUILD_ID, GUEST, KERNEL, SIZED, USER, Perf  # noqa: E402
@@ -54,7 +53,7 @@ def read(env, recording, *arguments, status=DONE, **environment):
     value = env.json("add", "--perf-data", recording.write(), *arguments, status=status, **environment)
     found, builds = value["totals"], value["result"]
     assert found["named"] == len(builds) == sum(
-        found[state] for state in ("added", "known", "fetched", "running", "replaced", "missing", "refused", "unidentified",
+        found[state] for state in ("added", "known", "running", "replaced", "missing", "refused", "unidentified",
                                     "guessed")), found
     return {build["path"]: build for build in builds}, found
 
@@ -66,8 +65,7 @@ def case_wrong_usage_is_refused(env):
             (["add", "--perf-data", recording, env.one], str(env.one)),
             (["add", "--perf-data", recording, "--running"], "--running"),
             (["add", "--perf-data", recording, "--perf-data", recording], "given twice"),
-            (["add", "--fetch", env.one], "'--perf-data'"),
-            (["add", "--perf-data", recording, "--url=http://127.0.0.1:1"], "'--fetch'"),
+            (["add", "--perf-data", recording, "--fetch"], "'--fetch'"),
             (["list", "--perf-data", recording], "'--perf-data'"),
             (["get", "--fetch", ID_ONE], "'--fetch'"),
     ):
@@ -76,7 +74,7 @@ def case_wrong_usage_is_refused(env):
         assert done.stdout == ""
     assert env.files() == []
     text = env.run("add", "--help").stdout
-    assert "--perf-data=FILE" in text and "--fetch" in text and "--url=URL" in text, text
+    assert "--perf-data=FILE" in text, text
 
 
 def case_other_file_is_no_recording(env):
@@ -95,7 +93,7 @@ def case_recorded_builds_are_added(env):
     rows = sorted(line.split("\t") for line in done.stdout.splitlines()[:-1])
     assert rows == sorted([[ID_ONE, "added", str(env.one), "-"], [ID_SHORT, "added", str(env.short), "-"],
                            [ID_FAR, "known", str(env.far), "-"]]), rows
-    assert done.stdout.splitlines()[-1] == ("named 3, added 2, known 1, fetched 0, running 0, replaced 0, missing 0, refused 0, "
+    assert done.stdout.splitlines()[-1] == ("named 3, added 2, known 1, running 0, replaced 0, missing 0, refused 0, "
                                             "unidentified 0, guessed 0"), done.stdout
     assert done.stderr == ""
     for path, build_id in ((env.one, ID_ONE), (env.short, ID_SHORT)):
@@ -452,67 +450,5 @@ def case_recording_is_read_from_standard_input(env):
     assert f"{ID_ONE}\tadded\t{env.one}" in done.stdout, done
 
 
-def case_missing_builds_are_downloaded(env):
-    """Only missing builds are requested."""
-    recording = Recording(env.home).lists(env.one, ID_ONE).lists("/gone/stripped", ID_NOT_STORED).lists(env.two, ID_GONE)
-    recording.lists("/guest", ID_NOT_STORED, GUEST | SIZED).lists("[vdso]", ID_FAR)
-    with server(env) as url:
-        builds, found = read(env, recording, "--fetch", f"--url={url}", status=REFUSED)
-        assert request_count(url) == 2, "two different ids were to be had"
-        states = {path: build["state"] for path, build in builds.items()}
-        assert states == {str(env.one): "added", "/gone/stripped": "fetched", "/guest": "fetched", str(env.two): "replaced",
-                          "[vdso]": "missing"}, builds
-        assert builds[str(env.two)]["found_id"] == ID_TWO and url in builds[str(env.two)]["reason"], builds
-        stored = pathlib.Path(env.on_store("get", ID_NOT_STORED, "elf", "--offline").stdout.rstrip("\n"))
-        assert stored.read_bytes() == env.stripped.read_bytes()
-        _, found = read(env, recording, "--fetch", status=REFUSED, DEBUGINFOD_URLS=url)
-        assert (found["known"], found["fetched"]) == (3, 0), found
-
-
-def case_padded_short_id_is_requested_unpadded(env):
-    """perf pads short ids; servers know them unpadded."""
-    with server(env) as url:
-        root = env.home / "served" / ID_SHORT
-        root.mkdir()
-        shutil.copy(env.short, root / "executable")
-        builds, _ = read(env, Recording(env.home).lists("/gone/short", ID_SHORT, USER), "--fetch", f"--url={url}")
-    assert builds["/gone/short"]["state"] == "fetched", builds
-
-
-def case_outage_is_not_absence(env):
-    """Many misses are requested at once, and an outage is not reported as absence."""
-    recording = Recording(env.home)
-    for i in range(1, 101):
-        recording.lists(f"/gone/{i}", f"{i:02x}" * 20)
-    recording.lists(env.one, ID_ONE)
-    with server(env, "absent") as url:
-        builds, found = read(env, recording, "--fetch", f"--url={url}", status=REFUSED)
-        assert found["missing"] == 100 and found["added"] == 1 and request_count(url) == 100, found
-        assert all(url in build["reason"] for build in builds.values() if build["state"] == "missing"), builds
-    builds, found = read(env, recording, "--fetch", "--url=http://127.0.0.1:1", status=ERROR)
-    assert found["missing"] == 100 and "127.0.0.1:1" in builds["/gone/1"]["reason"], builds
-    env.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=gopher://x", status=USAGE)
-    builds, _ = read(env, recording, "--fetch", status=REFUSED)
-    assert builds["/gone/1"]["state"] == "missing" and builds["/gone/1"]["reason"], builds
-
-
-def case_interrupt_ends_downloads(env):
-    recording = Recording(env.home).lists("/gone/stripped", ID_NOT_STORED).lists(env.one, ID_ONE).write()
-    with server(env, "slow:200") as url:
-        out = interrupted(env, url, "add", "--perf-data", recording, "--fetch", f"--url={url}")
-    assert f"{ID_ONE}\tadded" in out and f"{ID_NOT_STORED}\tmissing" in out, out
-    assert [name.rsplit("/", 2)[1] for name in env.files()] == [ID_ONE], "something was left behind"
-
-
-def case_build_without_fetching_reports_it(env):
-    recording = Recording(env.home).lists("/gone/stripped", ID_NOT_STORED)
-    builds, _ = read(env, recording, "--fetch", status=REFUSED)
-    assert builds["/gone/stripped"]["state"] == "missing", builds
-    env.on_store("add", "--perf-data", recording.write(), "--fetch", "--url=http://127.0.0.1:1", status=USAGE)
-
-
 if __name__ == "__main__":
-    cases.main(globals(), Env, tools=["cc", "objcopy", "xz"], own_programs=True,
-               without_fetch=[case_build_without_fetching_reports_it],
-               fetching=[case_missing_builds_are_downloaded, case_padded_short_id_is_requested_unpadded, case_outage_is_not_absence,
-                         case_interrupt_ends_downloads])
+    cases.main(globals(), Env, tools=["cc", "objcopy", "xz"], own_programs=True)

@@ -27,7 +27,7 @@ def case_help_prints_commands_and_options(env):
         assert re.search(rf"^  {command} ", text, re.M), command
         one = env.run(command, "--help").stdout
         assert f"bidctl {command}" in one and "--store" in one
-        assert ("--link=" in one) == (command == "add") and ("--url" in one) == (command in ("add", "get")), one
+        assert ("--link=" in one) == (command == "add") and ("--url" in one) == (command == "get"), one
         assert env.run("help", command).stdout == one
     assert env.run("help").stdout == text and max(map(len, text.splitlines())) <= 90
     assert re.fullmatch(r"bidctl \d+\.\d+\.\d+([+-]\S+)?\n", env.run("--version").stdout)

@@ -13,10 +13,10 @@ import signal
 import subprocess
 import time
 
-from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env, request_count, build,
-                        divide, read_json, server, stats)
+from bidctl_env import (DONE, ID_FAR, ID_NOT_STORED, ID_ONE, ID_SHORT, ID_TWO, REFUSED, TIMEOUT, ERROR, USAGE, Env, build, divide,
+                        read_json, request_count, server, stats)
 from cases import main, need
-from check_add_perf_data import ID_GONE, Recording
+from check_add_perf_data import ID_GONE, USER, Recording
 
 COUNTS = ("here", "added", "fetched", "absent", "refused", "failed", "interrupted")
 
@@ -480,6 +480,17 @@ def case_damaged_core_is_read_or_refused(env):
         assert done.returncode in (DONE, REFUSED), (seed, number, done)
 
 
+def case_padded_short_id_is_requested_unpadded(env):
+    """perf pads short ids; servers know them unpadded."""
+    recording = Recording(env.home).lists("/gone/short", ID_SHORT, USER).write()
+    with server(env) as url:
+        root = env.home / "served" / ID_SHORT
+        root.mkdir()
+        shutil.copy(env.short, root / "executable")
+        row, = env.rows("get", "--perf-data", recording, f"--url={url}", "elf")
+    assert row["state"] == "fetched", row
+
+
 def case_interrupt_keeps_finished_downloads(env):
     """Ctrl-C ends the run, finished downloads are kept, and the next run downloads the rest."""
     serve(env, (env.far, ID_FAR))
@@ -571,4 +582,4 @@ if __name__ == "__main__":
                    case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
                    case_dwz_file_is_downloaded_with_debuginfo, case_dwz_of_strings_is_debuginfo_fetched_or_added,
                    case_recording_downloads_missing_files, case_most_sampled_build_is_requested_first,
-                   case_interrupt_keeps_finished_downloads, case_downloads_draw_progress])
+                   case_padded_short_id_is_requested_unpadded, case_interrupt_keeps_finished_downloads, case_downloads_draw_progress])
