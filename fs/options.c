@@ -21,7 +21,7 @@
 
 enum {
 	/*
-	 * One worker answers fastest, because each request is a change of processes. The second serves while a slow disk blocks the
+	 * One thread answers fastest, because each request is a change of processes. The second serves while a slow disk blocks the
 	 * first. docs/PERFORMANCE.md has the figures.
 	 */
 	THREADS = 2,

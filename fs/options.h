@@ -41,8 +41,8 @@ struct bid_options {
 	enum bid_passthrough passthrough;
 	enum bid_sandbox_use sandbox;
 	unsigned wait_ms; /* 0 waits for ever */
-	unsigned max_threads; /* FUSE workers, at least one */
-	unsigned busy_poll_us; /* busy poll of a worker before it sleeps; 0 for none */
+	unsigned max_threads; /* FUSE threads, at least one */
+	unsigned busy_poll_us; /* busy poll of a thread before it sleeps; 0 for none */
 	unsigned miss_rate; /* cache misses a second of each other user; 0 for no limit */
 	uint64_t max_size; /* bytes of one artifact; 0 for no limit */
 	uint64_t cache_size; /* bytes of downloaded and derived files; 0 for no limit */

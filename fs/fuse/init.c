@@ -72,7 +72,7 @@ void bid_op_init(void *userdata, struct fuse_conn_info *conn)
 #endif
 	/* a pipe costs more than it saves */
 	refuse_capability(conn, FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* libfuse has it on by the environment, and workers.c reads the device */
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18) /* libfuse has it on by the environment, and request_loop.c reads the device */
 	fuse_unset_feature_flag(conn, FUSE_CAP_OVER_IO_URING);
 #endif
 	want_capability(conn, FUSE_CAP_EXPORT_SUPPORT); /* NFS: LOOKUP of "." and "..", see ops_lookup.c */

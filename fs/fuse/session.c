@@ -16,8 +16,8 @@
 #include "base/sd_notify.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
+#include "fuse/request_loop.h"
 #include "fuse/unmount_helper.h"
-#include "fuse/workers.h"
 #include "sandbox/sandbox.h"
 #include "servers.h"
 #include "vfs/mount_names.h"
@@ -195,7 +195,7 @@ static int serve_mount(struct session *session, int ready)
 		bid_close(ready);
 		bid_notify(manager, "READY=1");
 		bid_close(manager);
-		r = bid_workers_run(fs);
+		r = bid_request_loop_run(fs);
 	} else {
 		bid_error("%s: cannot serve the mount", strerror(-r));
 		bid_close(ready);

@@ -309,7 +309,7 @@ void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 
 	pthread_mutex_lock(&cache->lock);
 	cached = find_cached(cache, number);
-	/* a worker may still be busy with RELEASE, and the number may be in use again */
+	/* a thread may still be busy with RELEASE, and the number may be in use again */
 	if (cached && is_open(cached)) {
 		gone = remove_cached(cache, cached);
 		cached = NULL;

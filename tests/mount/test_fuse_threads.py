@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Worker threads: a blocked one delays no others as long as one is free."""
+"""FUSE threads: a blocked one delays no others as long as one is free."""
 import concurrent.futures
 import os
 import time
@@ -31,7 +31,7 @@ def builds(workdir):
 
 @pytest.mark.parametrize("polling", ["busy_poll=50", "busy_poll=0"])
 @pytest.mark.parametrize("held", range(1, THREADS))
-def test_blocked_worker_does_not_delay_others(mount, mode, workdir, builds, held, polling):
+def test_blocked_thread_does_not_delay_others(mount, mode, workdir, builds, held, polling):
     """A hung file system holds one thread; the others respond at once, also after they fell asleep."""
     slow, quick = builds
     lower = mount(on=workdir / "slow")
