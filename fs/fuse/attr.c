@@ -142,6 +142,14 @@ double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node)
 	}
 }
 
+double bid_negative_timeout(const struct bid_node *dir, int error)
+{
+	if (error == -EINVAL)
+		return BID_TTL_MOUNT;
+	/* a download may add a name there at any moment */
+	return dir && strcmp(bid_node_path(dir), BID_STORE_UNNAMED) == 0 ? 0 : BID_TTL_STORE;
+}
+
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node)
 {
 	double timeout = bid_entry_timeout(fs, node);

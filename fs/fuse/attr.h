@@ -28,6 +28,12 @@ mode_t bid_dir_mode(const struct bid_fs *fs, const struct bid_node *node);
 /* Seconds for which the kernel caches the name of @node. */
 double bid_entry_timeout(const struct bid_fs *fs, const struct bid_node *node);
 
+/*
+ * Seconds for which the kernel caches that the directory @dir lacks a name: -EINVAL as @error means that the name has no meaning
+ * there, -ENOENT that it has no file now. @dir is NULL for the directory of an artifact.
+ */
+double bid_negative_timeout(const struct bid_node *dir, int error);
+
 /* Seconds for which the kernel caches the attributes of @node, other than an artifact. */
 double bid_attr_timeout(const struct bid_fs *fs, const struct bid_node *node);
 

@@ -56,7 +56,7 @@ static void finish_lookup(fuse_req_t req, struct bid_wanted *wanted, int error, 
 	if (wanted->artifact.kind == BID_KIND_SOURCE && error < 0 && bid_visible_error(fs, error) == ENOENT && fs->tree.any_id) {
 		reply_sources(req, &wanted->artifact);
 	} else if (error == -ENOENT) {
-		bid_reply_negative(req, BID_TTL_STORE);
+		bid_reply_negative(req, NULL, error);
 	} else if (error < 0) {
 		fuse_reply_err(req, bid_visible_error(fs, error));
 	} else {
@@ -151,7 +151,7 @@ static void reply_child(fuse_req_t req, const struct bid_inode *dir, const struc
 	else if (child->type == BID_NODE_MODULES)
 		bid_find_or_fetch(req, &modules, finish_modules);
 	else if (child->type == BID_NODE_KCORE_FILE)
-		bid_reply_negative(req, BID_TTL_STORE);
+		bid_reply_negative(req, NULL, -ENOENT);
 	else
 		bid_reply_node(req, child, found);
 }
@@ -203,13 +203,10 @@ void bid_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		r = lookup_handle(fs, parent, inode, up, &child);
 	else
 		r = inode ? bid_tree_lookup(&fs->tree, &inode->node, name, &child, &found) : -ESTALE;
-	if (r == -EINVAL) {
-		bid_reply_negative(req, BID_TTL_MOUNT);
-	} else if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {
+	if (r == -ENOENT && inode && inode->node.type == BID_NODE_LINKS_FANOUT) {
 		fetch_link(req, &inode->node, name);
-	} else if (r == -ENOENT) {
-		/* a download may add a name there at any moment */
-		bid_reply_negative(req, inode && strcmp(bid_node_path(&inode->node), BID_STORE_UNNAMED) == 0 ? 0 : BID_TTL_STORE);
+	} else if (r == -EINVAL || r == -ENOENT) {
+		bid_reply_negative(req, inode ? &inode->node : NULL, r);
 	} else if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {

@@ -67,9 +67,9 @@ void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct 
 	fuse_reply_attr(req, &attr, timeout);
 }
 
-void bid_reply_negative(fuse_req_t req, double timeout)
+void bid_reply_negative(fuse_req_t req, const struct bid_node *dir, int error)
 {
-	struct fuse_entry_param entry = { .ino = 0, .entry_timeout = timeout };
+	struct fuse_entry_param entry = { .ino = 0, .entry_timeout = bid_negative_timeout(dir, error) };
 
 	fuse_reply_entry(req, &entry);
 }

@@ -26,8 +26,8 @@ void bid_reply_entry(fuse_req_t req, const struct fuse_entry_param *entry);
 /* Answer with the attributes of @inode, for @timeout seconds. @st is of the file of an artifact, or NULL. */
 void bid_reply_attr(fuse_req_t req, const struct bid_inode *inode, const struct stat *st, double timeout);
 
-/* Answer that there is no such name, for @timeout seconds. */
-void bid_reply_negative(fuse_req_t req, double timeout);
+/* Answer that there is no such name. @dir and @error as of bid_negative_timeout(). */
+void bid_reply_negative(fuse_req_t req, const struct bid_node *dir, int error);
 
 /* Give back @count references of the kernel to the inode @number. */
 void bid_forget(struct bid_fs *fs, uint64_t number, uint64_t count);
