@@ -165,7 +165,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		r = bid_open_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
 	}
 	if (r < 0 && tmpfile)
-		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_remove_name(fs->tmpfiles, tmpfile);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 }
 
@@ -313,7 +313,7 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 	if (tmpfile && known)
 		r = publish_in(fs, to, new_name, tmpfile, &artifact);
 	if (r == 0)
-		bid_tmpfile_unname(fs->tmpfiles, tmpfile);
+		bid_tmpfile_remove_name(fs->tmpfiles, tmpfile);
 	bid_tmpfile_put(fs->tmpfiles, tmpfile);
 	fuse_reply_err(req, -r);
 }

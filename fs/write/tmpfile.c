@@ -232,7 +232,7 @@ void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 		entry_free(entry);
 }
 
-void bid_tmpfile_unname(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+void bid_tmpfile_remove_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	bool named;
 
@@ -276,7 +276,7 @@ static void drop_names(struct bid_tmpfiles *tmpfiles, const char *dir, int64_t u
 	struct bid_tmpfile *tmpfile;
 
 	while ((tmpfile = first_named(tmpfiles, dir, until_s, written))) {
-		bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_remove_name(tmpfiles, tmpfile);
 		bid_tmpfile_put(tmpfiles, tmpfile);
 	}
 }
@@ -348,7 +348,7 @@ static int publish_own(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 	pthread_mutex_unlock(&tmpfiles->lock);
 	r = named ? publish_tmpfile(tmpfiles, tmpfile, &artifact, tmpfile->dir) : -ESTALE;
 	if (r == 0)
-		bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_remove_name(tmpfiles, tmpfile);
 	return r;
 }
 
@@ -381,14 +381,14 @@ void bid_tmpfile_last_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *t
 	r = publish_own(tmpfiles, tmpfile);
 	if (r < 0 && r != -ESTALE)
 		log_error(tmpfile, tmpfile->dir, tmpfile->name, r);
-	bid_tmpfile_unname(tmpfiles, tmpfile);
+	bid_tmpfile_remove_name(tmpfiles, tmpfile);
 }
 
 int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && tmpfile->kind != BID_KIND_NONE;
 
-	bid_tmpfile_unname(tmpfiles, tmpfile);
+	bid_tmpfile_remove_name(tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
 }
 
@@ -408,7 +408,7 @@ void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
 		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
 			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
 				    tmpfile->name);
-		bid_tmpfile_unname(tmpfiles, tmpfile);
+		bid_tmpfile_remove_name(tmpfiles, tmpfile);
 		bid_tmpfile_put(tmpfiles, tmpfile);
 	}
 }

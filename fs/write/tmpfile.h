@@ -10,7 +10,7 @@
  *	bid_tmpfile_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
  *	bid_tmpfile_close()	RELEASE of a handle for writing
  *	bid_tmpfile_last_close()	the same, of the last one; only the log has the error
- *	bid_tmpfile_unname()	the name is unlinked, renamed, published, or closed after a refusal
+ *	bid_tmpfile_remove_name()	the name is unlinked, renamed, published, or closed after a refusal
  *	bid_tmpfile_put()	the last user frees the file
  *
  * A file that was created under its final name is published by its last writer's close(2): by FLUSH of the thread that opened the
@@ -76,7 +76,7 @@ bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Drop the name, if there is one. */
-void bid_tmpfile_unname(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+void bid_tmpfile_remove_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Call @fn, with the lock held, for each file with a name in @dir. Returns the first result other than 0, or 0. */
 int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*fn)(void *user, const struct bid_tmpfile *tmpfile),

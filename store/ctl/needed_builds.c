@@ -108,7 +108,7 @@ static const char *why_no_core(int error)
 	}
 }
 
-/* Open an unnamed file, for a copy that permits reads at any offset. */
+/* Open a file without a name, for a copy that permits reads at any offset. */
 static int open_spool(void)
 {
 	const char *directory = getenv("TMPDIR");

@@ -15,7 +15,7 @@
 
 enum { ATTEMPTS = 16 };
 
-/* Create an unnamed file in the directory of the output, or a named one where O_TMPFILE is unsupported. */
+/* Create a file without a name in the directory of the output, or a named one where O_TMPFILE is unsupported. */
 static int open_temp(struct ctl_outfile *file)
 {
 	bid_auto_free char *copy = strdup(file->path);
@@ -62,7 +62,7 @@ int ctl_outfile_open(struct ctl_outfile *file, const char *path)
 	return file->fd < 0 ? -errno : 0;
 }
 
-/* Give the unnamed file a temporary name: linkat(2) never replaces a file. */
+/* Give the file a temporary name: linkat(2) never replaces a file. */
 static int name_temp(struct ctl_outfile *file)
 {
 	int r;

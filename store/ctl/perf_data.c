@@ -186,10 +186,10 @@ bool ctl_build_is_changed(const struct ctl_perf_data *recording, const struct ct
 void ctl_perf_data_warn(struct ctl_perf_data *recording)
 {
 	const struct bid_perfdata_summary *summary = &recording->summary;
-	size_t unnamed = 0, guessed = 0;
+	size_t without_id = 0, guessed = 0;
 
 	for (size_t i = 0; i < recording->n; i++)
-		unnamed += ctl_build_is_needed_without_id(recording, &recording->builds[i]);
+		without_id += ctl_build_is_needed_without_id(recording, &recording->builds[i]);
 	if (summary->cut)
 		bid_warning("cut off, so some builds are unknown: '%s'", recording->path);
 	if (summary->interrupted)
@@ -207,11 +207,11 @@ void ctl_perf_data_warn(struct ctl_perf_data *recording)
 			bid_warning("'%s': no build-id recorded, and another file is there now - record with 'perf "
 				    "record --buildid-mmap'",
 				    recording->builds[i].path);
-	if (unnamed > 0)
+	if (without_id > 0)
 		bid_warning("no build-id for %zu paths, and a file there may be of another build: '%s' - record with 'perf record "
 			    "--buildid-mmap'",
-			    unnamed, recording->path);
-	recording->partial = summary->cut || summary->damaged || unnamed > 0;
+			    without_id, recording->path);
+	recording->partial = summary->cut || summary->damaged || without_id > 0;
 }
 
 void ctl_perf_data_print(const struct ctl *ctl, struct ctl_perf_data *recording)

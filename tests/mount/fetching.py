@@ -79,5 +79,5 @@ def contents(store):
 
 
 def leftovers(store):
-    """Return files that a transaction should have removed, named or unnamed."""
+    """Return files that a transaction should have removed, with a name or without."""
     return [path for path in contents(store) if path.startswith(".bidfs/tmp")]

@@ -62,8 +62,8 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 
 	assert_true(has_name("a", "elf") && has_number(number));
 	assert_int_equal(bid_tmpfiles_begin(tmpfiles, &id, "a", "elf", &next), -EEXIST);
-	bid_tmpfile_unname(tmpfiles, handle);
-	bid_tmpfile_unname(tmpfiles, handle);
+	bid_tmpfile_remove_name(tmpfiles, handle);
+	bid_tmpfile_remove_name(tmpfiles, handle);
 	assert_true(!has_name("a", "elf") && has_number(number));
 	/* the name is free, the number is not */
 	next = file("a", "elf");
