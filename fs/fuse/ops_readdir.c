@@ -15,16 +15,16 @@
 static void open_listing(fuse_req_t req, const struct bid_inode *inode, fuse_ino_t number, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_dir_handle *list = NULL;
-	int r = inode ? bid_dir_handle_open(&fs->tree, &inode->node, number, &list) : -ESTALE;
+	struct bid_dir_handle *handle = NULL;
+	int r = inode ? bid_dir_handle_open(&fs->tree, &inode->node, number, &handle) : -ESTALE;
 
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 		return;
 	}
-	fi->fh = (uintptr_t)list;
+	fi->fh = (uintptr_t)handle;
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		bid_dir_handle_close(list);
+		bid_dir_handle_close(handle);
 }
 
 /* Answer OPENDIR of a directory of sources that may be a file. */
@@ -62,14 +62,14 @@ void bid_op_opendir(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 
 void bid_op_readdir(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)
 {
-	struct bid_dir_handle *list = (struct bid_dir_handle *)(uintptr_t)fi->fh;
+	struct bid_dir_handle *handle = (struct bid_dir_handle *)(uintptr_t)fi->fh;
 	bid_auto_free char *buffer = malloc(size);
 	uint64_t at = offset < 0 ? UINT64_MAX : (uint64_t)offset;
 	struct bid_dirname name;
 	size_t used = 0;
 	int r = buffer ? 0 : -ENOMEM;
 
-	while (r == 0 && (r = bid_dir_handle_at(list, at, &name)) > 0) {
+	while (r == 0 && (r = bid_dir_handle_at(handle, at, &name)) > 0) {
 		struct stat st = { .st_ino = name.number, .st_mode = name.format };
 		size_t room = size - used, len = fuse_add_direntry(req, buffer + used, room, name.name, &st, (off_t)name.next);
 

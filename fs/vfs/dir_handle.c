@@ -43,41 +43,41 @@ static uint64_t begin_of(unsigned index)
 	return DOTS + ((uint64_t)index << PART_BITS);
 }
 
-/* Count the memory of @list. -ENOMEM if it is large, and all listings together are above the limit. */
-static int count_memory(struct bid_dir_handle *list)
+/* Count the memory of @handle. -ENOMEM if it is large, and all listings together are above the limit. */
+static int count_memory(struct bid_dir_handle *handle)
 {
-	size_t bytes = list->room * sizeof(*list->entries) + list->names_room, all;
+	size_t bytes = handle->room * sizeof(*handle->entries) + handle->names_room, all;
 
-	if (bytes == list->counted)
+	if (bytes == handle->counted)
 		return 0;
-	all = atomic_fetch_add(&list->tree->listed, bytes - list->counted) + bytes - list->counted;
-	list->counted = bytes;
+	all = atomic_fetch_add(&handle->tree->listed, bytes - handle->counted) + bytes - handle->counted;
+	handle->counted = bytes;
 	return bytes > SMALL && all > BID_LIMIT_LISTINGS ? -ENOMEM : 0;
 }
 
-static int add_entry(struct bid_dir_handle *list, const char *name, uint64_t number, mode_t format, uint64_t offset)
+static int add_entry(struct bid_dir_handle *handle, const char *name, uint64_t number, mode_t format, uint64_t offset)
 {
 	size_t len = strlen(name) + 1;
 
-	if (list->names_len + len > UINT32_MAX || bid_array_grow(list->entries, list->n, list->room) < 0 ||
-	    bid_array_reserve(list->names, list->names_len, len, list->names_room) < 0)
+	if (handle->names_len + len > UINT32_MAX || bid_array_grow(handle->entries, handle->n, handle->room) < 0 ||
+	    bid_array_reserve(handle->names, handle->names_len, len, handle->names_room) < 0)
 		return -ENOMEM;
-	list->entries[list->n++] =
-		(struct dir_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)list->names_len };
-	memcpy(list->names + list->names_len, name, len);
-	list->names_len += len;
-	return count_memory(list);
+	handle->entries[handle->n++] =
+		(struct dir_entry){ .number = number, .offset = offset, .format = format, .name = (uint32_t)handle->names_len };
+	memcpy(handle->names + handle->names_len, name, len);
+	handle->names_len += len;
+	return count_memory(handle);
 }
 
 /* bid_tree_fn. A directory of one part numbers its entries. */
 static int add_node(void *user, const char *name, const struct bid_node *node)
 {
-	struct bid_dir_handle *list = user;
-	uint64_t number = bid_inode_number(node), offset = list->n;
+	struct bid_dir_handle *handle = user;
+	uint64_t number = bid_inode_number(node), offset = handle->n;
 
-	if (list->n_parts > 1)
-		offset = begin_of(list->part) + (number & ((1ULL << PART_BITS) - 1));
-	return add_entry(list, name, number, bid_node_format(node), offset);
+	if (handle->n_parts > 1)
+		offset = begin_of(handle->part) + (number & ((1ULL << PART_BITS) - 1));
+	return add_entry(handle, name, number, bid_node_format(node), offset);
 }
 
 static int compare_offsets(const void *a, const void *b)
@@ -99,100 +99,100 @@ static void sort_entries(struct dir_entry *entries, size_t n)
 }
 
 /* Read part @index. Part 0 begins with the dots. */
-static int read_part(struct bid_dir_handle *list, unsigned index)
+static int read_part(struct bid_dir_handle *handle, unsigned index)
 {
 	size_t dots = index == 0 ? DOTS : 0;
 	int r = 0;
 
-	list->part = index;
-	list->at = list->n = list->names_len = 0;
+	handle->part = index;
+	handle->at = handle->n = handle->names_len = 0;
 	if (dots)
-		r = add_entry(list, ".", list->number, S_IFDIR, 0);
+		r = add_entry(handle, ".", handle->number, S_IFDIR, 0);
 	if (r == 0 && dots)
-		r = add_entry(list, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel replaces the number */
+		r = add_entry(handle, "..", BID_INODE_ROOT, S_IFDIR, 1); /* the kernel replaces the number */
 	if (r == 0)
-		r = bid_tree_list(list->tree, &list->node, index, add_node, list);
+		r = bid_tree_list(handle->tree, &handle->node, index, add_node, handle);
 	if (r < 0)
-		list->part = list->n_parts;
-	else if (list->n_parts > 1 && list->n > dots)
-		sort_entries(list->entries + dots, list->n - dots);
+		handle->part = handle->n_parts;
+	else if (handle->n_parts > 1 && handle->n > dots)
+		sort_entries(handle->entries + dots, handle->n - dots);
 	return r;
 }
 
-int bid_dir_handle_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dir_handle **ret_list)
+int bid_dir_handle_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dir_handle **ret_handle)
 {
-	struct bid_dir_handle *list = calloc(1, sizeof(*list));
-	int r = list ? bid_node_copy(node, &list->node) : -ENOMEM;
+	struct bid_dir_handle *handle = calloc(1, sizeof(*handle));
+	int r = handle ? bid_node_copy(node, &handle->node) : -ENOMEM;
 
 	if (r < 0) {
-		free(list);
+		free(handle);
 		return r;
 	}
-	list->tree = tree;
-	list->number = number;
-	list->part = list->n_parts = bid_tree_parts(node);
-	if (list->n_parts == 1)
-		r = read_part(list, 0);
+	handle->tree = tree;
+	handle->number = number;
+	handle->part = handle->n_parts = bid_tree_parts(node);
+	if (handle->n_parts == 1)
+		r = read_part(handle, 0);
 	if (r < 0) {
-		bid_dir_handle_close(list);
+		bid_dir_handle_close(handle);
 		return r;
 	}
-	*ret_list = list;
+	*ret_handle = handle;
 	return 0;
 }
 
 /* Go to the first entry at or behind @offset, or to the end of the part. */
-static void find_entry(struct bid_dir_handle *list, uint64_t offset)
+static void find_entry(struct bid_dir_handle *handle, uint64_t offset)
 {
-	size_t low = 0, high = list->n;
+	size_t low = 0, high = handle->n;
 
 	/* most listings continue */
-	if ((list->at == 0 || list->entries[list->at - 1].offset < offset) &&
-	    (list->at == list->n || list->entries[list->at].offset >= offset))
+	if ((handle->at == 0 || handle->entries[handle->at - 1].offset < offset) &&
+	    (handle->at == handle->n || handle->entries[handle->at].offset >= offset))
 		return;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		if (list->entries[middle].offset < offset)
+		if (handle->entries[middle].offset < offset)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	list->at = low;
+	handle->at = low;
 }
 
-int bid_dir_handle_at(struct bid_dir_handle *list, uint64_t offset, struct bid_dirname *ret_name)
+int bid_dir_handle_at(struct bid_dir_handle *handle, uint64_t offset, struct bid_dirname *ret_name)
 {
-	uint64_t index = list->n_parts > 1 && offset > DOTS ? (offset - DOTS) >> PART_BITS : 0;
+	uint64_t index = handle->n_parts > 1 && offset > DOTS ? (offset - DOTS) >> PART_BITS : 0;
 	/* rewinddir(3) shows the current names */
-	bool anew = offset == 0 && list->begun;
+	bool anew = offset == 0 && handle->begun;
 
-	list->begun = true;
-	for (; index < list->n_parts; index++) {
+	handle->begun = true;
+	for (; index < handle->n_parts; index++) {
 		const struct dir_entry *entry;
-		int r = list->part != index || anew ? read_part(list, (unsigned)index) : 0;
+		int r = handle->part != index || anew ? read_part(handle, (unsigned)index) : 0;
 
 		if (r < 0)
 			return r;
 		anew = false;
-		find_entry(list, offset);
-		if (list->at == list->n)
+		find_entry(handle, offset);
+		if (handle->at == handle->n)
 			continue;
-		entry = &list->entries[list->at++];
+		entry = &handle->entries[handle->at++];
 		*ret_name = (struct bid_dirname){ .number = entry->number,
 						  .next = entry->offset + 1,
 						  .format = entry->format,
-						  .name = list->names + entry->name };
+						  .name = handle->names + entry->name };
 		return 1;
 	}
 	return 0;
 }
 
-void bid_dir_handle_close(struct bid_dir_handle *list)
+void bid_dir_handle_close(struct bid_dir_handle *handle)
 {
-	atomic_fetch_sub(&list->tree->listed, list->counted);
-	free(list->entries);
-	free(list->names);
-	bid_node_release(&list->node);
-	free(list);
+	atomic_fetch_sub(&handle->tree->listed, handle->counted);
+	free(handle->entries);
+	free(handle->names);
+	bid_node_release(&handle->node);
+	free(handle);
 }

@@ -28,14 +28,14 @@ struct bid_dirname {
  * Open a listing of @node, whose number is @number. Borrows @tree. May block on disk. Errors as of bid_tree_list(), and -ENOMEM:
  * for a large listing also while all those of @tree together are above BID_LIMIT_LISTINGS.
  */
-int bid_dir_handle_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dir_handle **ret_list);
+int bid_dir_handle_open(struct bid_tree *tree, const struct bid_node *node, uint64_t number, struct bid_dir_handle **ret_handle);
 
 /*
  * Get the first name at or behind @offset, which is 0 or the .next of a name. Returns 1, 0 at the end, or a negative errno. May
  * block on disk. For one thread at a time.
  */
-int bid_dir_handle_at(struct bid_dir_handle *list, uint64_t offset, struct bid_dirname *ret_name);
+int bid_dir_handle_at(struct bid_dir_handle *handle, uint64_t offset, struct bid_dirname *ret_name);
 
-void bid_dir_handle_close(struct bid_dir_handle *list);
+void bid_dir_handle_close(struct bid_dir_handle *handle);
 
 #endif

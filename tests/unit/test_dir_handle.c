@@ -66,20 +66,20 @@ static int fill(void **state)
 static struct bid_dir_handle *list_ids(struct bid_tree *tree)
 {
 	struct bid_node ids = { .type = BID_NODE_IDS };
-	struct bid_dir_handle *list;
+	struct bid_dir_handle *handle;
 
-	assert_int_equal(bid_dir_handle_open(tree, &ids, bid_inode_number(&ids), &list), 0);
-	return list;
+	assert_int_equal(bid_dir_handle_open(tree, &ids, bid_inode_number(&ids), &handle), 0);
+	return handle;
 }
 
 /* List from @offset on into counts by number; returns how many there were. */
-static unsigned count(struct bid_dir_handle *list, uint64_t offset, unsigned seen[static 2 * IDS])
+static unsigned count(struct bid_dir_handle *handle, uint64_t offset, unsigned seen[static 2 * IDS])
 {
 	struct bid_dirname name;
 	unsigned n = 0;
 	int r;
 
-	while ((r = bid_dir_handle_at(list, offset, &name)) > 0) {
+	while ((r = bid_dir_handle_at(handle, offset, &name)) > 0) {
 		assert_true(name.next > offset);
 		offset = name.next;
 		n++;
@@ -94,13 +94,13 @@ static void test_listing_has_every_id_once(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
-	struct bid_dir_handle *list = list_ids(&tree);
+	struct bid_dir_handle *handle = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 
-	assert_int_equal(count(list, 0, seen), IDS + DOTS);
+	assert_int_equal(count(handle, 0, seen), IDS + DOTS);
 	for (unsigned i = 0; i < IDS; i++)
 		assert_int_equal(seen[i], 1);
-	bid_dir_handle_close(list);
+	bid_dir_handle_close(handle);
 }
 
 /* A program that opens a directory and does not read on makes the daemon keep its names. */
@@ -109,19 +109,19 @@ static void test_large_listings_share_a_limit(void **state)
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
 	struct bid_node path = { .type = BID_NODE_PATH, .path = (char *)"a" };
-	struct bid_dir_handle *large, *list;
+	struct bid_dir_handle *large, *handle;
 	struct bid_dirname name;
 
 	run(fixture, "mkdir store/a && cd store/a && seq 1000 | xargs mkdir");
 	assert_int_equal(bid_dir_handle_open(&tree, &path, 1, &large), 0);
 	tree.listed += BID_LIMIT_LISTINGS - tree.listed;
-	assert_int_equal(bid_dir_handle_open(&tree, &path, 1, &list), -ENOMEM);
-	list = list_ids(&tree);
-	assert_int_equal(bid_dir_handle_at(list, 0, &name), 1);
-	bid_dir_handle_close(list);
+	assert_int_equal(bid_dir_handle_open(&tree, &path, 1, &handle), -ENOMEM);
+	handle = list_ids(&tree);
+	assert_int_equal(bid_dir_handle_at(handle, 0, &name), 1);
+	bid_dir_handle_close(handle);
 	bid_dir_handle_close(large);
-	assert_int_equal(bid_dir_handle_open(&tree, &path, 1, &list), 0);
-	bid_dir_handle_close(list);
+	assert_int_equal(bid_dir_handle_open(&tree, &path, 1, &handle), 0);
+	bid_dir_handle_close(handle);
 }
 
 /* telldir(3) at every place, seekdir(3) in another handle. */
@@ -129,12 +129,12 @@ static void test_offsets_are_valid_in_every_handle(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
-	struct bid_dir_handle *list = list_ids(&tree), *other = list_ids(&tree);
+	struct bid_dir_handle *handle = list_ids(&tree), *other = list_ids(&tree);
 	struct bid_dirname name, again;
 	uint64_t offset = 0;
 
 	for (unsigned n = 0; n < IDS + DOTS; n++) {
-		assert_int_equal(bid_dir_handle_at(list, offset, &name), 1);
+		assert_int_equal(bid_dir_handle_at(handle, offset, &name), 1);
 		/* somewhere else in between */
 		assert_int_equal(bid_dir_handle_at(other, (uint64_t)(n % 256) << 47, &again), 1);
 		assert_int_equal(bid_dir_handle_at(other, offset, &again), 1);
@@ -143,9 +143,9 @@ static void test_offsets_are_valid_in_every_handle(void **state)
 		assert_int_equal(again.next, name.next);
 		offset = name.next;
 	}
-	assert_int_equal(bid_dir_handle_at(list, offset, &name), 0);
-	assert_int_equal(bid_dir_handle_at(list, UINT64_MAX, &name), 0);
-	bid_dir_handle_close(list);
+	assert_int_equal(bid_dir_handle_at(handle, offset, &name), 0);
+	assert_int_equal(bid_dir_handle_at(handle, UINT64_MAX, &name), 0);
+	bid_dir_handle_close(handle);
 	bid_dir_handle_close(other);
 }
 
@@ -154,20 +154,20 @@ static void test_changes_do_not_move_other_names(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
-	struct bid_dir_handle *list = list_ids(&tree);
+	struct bid_dir_handle *handle = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirname name;
 	uint64_t offset = 0;
 	unsigned n = 0;
 	int r;
 
-	while ((r = bid_dir_handle_at(list, offset, &name)) > 0) {
+	while ((r = bid_dir_handle_at(handle, offset, &name)) > 0) {
 		if (name.name[0] != '.')
 			seen[strtoul(name.name + 30, NULL, 16)]++;
 		offset = name.next;
 		/* one handle for each name: as NFS, which has no open directories */
-		bid_dir_handle_close(list);
-		list = list_ids(&tree);
+		bid_dir_handle_close(handle);
+		handle = list_ids(&tree);
 		if (n % 2 == 0 && n / 2 < IDS / 2) {
 			remove_id(fixture, n);
 			add_id(fixture, IDS + n);
@@ -179,7 +179,7 @@ static void test_changes_do_not_move_other_names(void **state)
 		assert_int_equal(seen[i], 1);
 	for (unsigned i = 0; i < IDS; i++)
 		assert_true(seen[i] <= 1 && seen[IDS + i] <= 1);
-	bid_dir_handle_close(list);
+	bid_dir_handle_close(handle);
 }
 
 /* rewinddir(3), wherever the listing is. */
@@ -187,18 +187,18 @@ static void test_rewind_reads_again(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
-	struct bid_dir_handle *list = list_ids(&tree);
+	struct bid_dir_handle *handle = list_ids(&tree);
 	unsigned seen[2 * IDS] = { 0 };
 	struct bid_dirname name;
 
-	assert_int_equal(bid_dir_handle_at(list, 0, &name), 1);
+	assert_int_equal(bid_dir_handle_at(handle, 0, &name), 1);
 	remove_id(fixture, 0);
-	assert_int_equal(count(list, 0, seen), IDS - 1 + DOTS);
+	assert_int_equal(count(handle, 0, seen), IDS - 1 + DOTS);
 	assert_int_equal(seen[0], 0);
 	add_id(fixture, IDS);
-	assert_int_equal(count(list, 0, seen), IDS + DOTS);
+	assert_int_equal(count(handle, 0, seen), IDS + DOTS);
 	assert_int_equal(seen[IDS], 1);
-	bid_dir_handle_close(list);
+	bid_dir_handle_close(handle);
 }
 
 /* A rewound listing of a directory that is read at once is read again, too. */
@@ -208,16 +208,16 @@ static void test_each_rewind_reads_again(void **state)
 	struct bid_tree tree = { .store = fixture->store };
 	struct bid_node fanout = { .type = BID_NODE_LINKS_FANOUT };
 	unsigned seen[2 * IDS] = { 0 };
-	struct bid_dir_handle *list;
+	struct bid_dir_handle *handle;
 
-	assert_int_equal(bid_dir_handle_open(&tree, &fanout, bid_inode_number(&fanout), &list), 0);
-	assert_int_equal(count(list, 0, seen), DOTS + 3);
+	assert_int_equal(bid_dir_handle_open(&tree, &fanout, bid_inode_number(&fanout), &handle), 0);
+	assert_int_equal(count(handle, 0, seen), DOTS + 3);
 	/* ids with a number whose low byte is zero */
 	add_id(fixture, 768);
 	remove_id(fixture, 256);
-	assert_int_equal(count(list, 0, seen), DOTS + 3);
+	assert_int_equal(count(handle, 0, seen), DOTS + 3);
 	assert_true(seen[768] == 1 && seen[256] == 1 && seen[512] == 2);
-	bid_dir_handle_close(list);
+	bid_dir_handle_close(handle);
 }
 
 static bool is_thick(unsigned part)
@@ -256,7 +256,7 @@ static int fill_thick(void **state)
 }
 
 /* List the names of @part, which has @expected of them. */
-static void list_part(struct bid_dir_handle *list, unsigned part, unsigned expected)
+static void list_part(struct bid_dir_handle *handle, unsigned part, unsigned expected)
 {
 	uint64_t offset = part == 0 ? 0 : DOTS + ((uint64_t)part << 47);
 	struct bid_dirname name;
@@ -264,7 +264,7 @@ static void list_part(struct bid_dir_handle *list, unsigned part, unsigned expec
 
 	snprintf(fanout, sizeof(fanout), "%02x", part);
 	for (unsigned n = 0; n < expected; n++) {
-		assert_int_equal(bid_dir_handle_at(list, offset, &name), 1);
+		assert_int_equal(bid_dir_handle_at(handle, offset, &name), 1);
 		assert_true(name.name[0] == '.' || memcmp(name.name, fanout, 2) == 0);
 		assert_true(name.next > offset);
 		offset = name.next;
@@ -279,13 +279,13 @@ static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 
 	srandom(1);
 	for (unsigned turn = 0; turn < 20; turn++) {
-		struct bid_dir_handle *list = list_ids(&tree);
+		struct bid_dir_handle *handle = list_ids(&tree);
 		unsigned part = 0, turns = (unsigned)random() % 100;
 
 		for (unsigned n = 0; n < turns; n++) {
 			unsigned way = (unsigned)random() % 16;
 
-			list_part(list, part, names_in(part));
+			list_part(handle, part, names_in(part));
 			part = way == 0		      ? 0
 			       : way == 1	      ? (unsigned)random() % PARTS
 			       : way == 2 && part > 0 ? part - 1
@@ -293,7 +293,7 @@ static void test_listing_in_any_order_has_the_names_of_each_part(void **state)
 						      : part + 1;
 			part %= PARTS;
 		}
-		bid_dir_handle_close(list);
+		bid_dir_handle_close(handle);
 	}
 }
 
@@ -302,20 +302,20 @@ static void test_unreadable_part_is_an_error_until_it_is_readable(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_tree tree = { .store = fixture->store };
-	struct bid_dir_handle *list = list_ids(&tree);
+	struct bid_dir_handle *handle = list_ids(&tree);
 	struct bid_dirname name;
 	struct rlimit before;
 
 	for (unsigned part = 0; part < 2; part++)
-		list_part(list, part, names_in(part));
+		list_part(handle, part, names_in(part));
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max }), 0);
 	for (uint64_t part = 100; part < 103; part++)
-		assert_int_equal(bid_dir_handle_at(list, part << 47, &name), -EMFILE);
+		assert_int_equal(bid_dir_handle_at(handle, part << 47, &name), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (unsigned part = 100; part < PARTS; part++)
-		list_part(list, part, names_in(part));
-	bid_dir_handle_close(list);
+		list_part(handle, part, names_in(part));
+	bid_dir_handle_close(handle);
 }
 
 int main(void)
