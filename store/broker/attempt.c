@@ -236,7 +236,7 @@ static void receive_done(void *user, const struct bid_server_response *response)
 	keep_response(attempt, response);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_step_locked(attempt->download,
-				 outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_NO_RESPONSE : BID_EVENT_RESPONSE,
+				 outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_DONE_CANCELLED : BID_EVENT_DONE,
 				 attempt->candidate);
 	/* otherwise the worker that makes room queues it */
 	if (attempt->room != BID_ATTEMPT_ROOM_MAKING)

@@ -127,11 +127,11 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
 		if (under_way)
 			stop_candidate(machine, i, actions);
 		break;
-	case BID_EVENT_RESPONSE:
+	case BID_EVENT_DONE:
 		if (under_way || candidate->state == BID_CANDIDATE_STOPPED)
 			candidate->state = BID_CANDIDATE_DECIDING;
 		break;
-	case BID_EVENT_NO_RESPONSE:
+	case BID_EVENT_DONE_CANCELLED:
 		/* the server cancelled by itself: a response like any other */
 		if (under_way)
 			candidate->state = BID_CANDIDATE_DECIDING;

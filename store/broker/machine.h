@@ -66,8 +66,8 @@ enum bid_machine_event {
 	BID_EVENT_CHECKED, /* 64 KiB carry no other id; of an artifact without an id, the first bytes */
 	BID_EVENT_BROKE_OFF,
 	BID_EVENT_LOOP, /* the server requests from this broker */
-	BID_EVENT_RESPONSE, /* the server is done */
-	BID_EVENT_NO_RESPONSE, /* likewise, because the attempt was cancelled */
+	BID_EVENT_DONE, /* the server is done */
+	BID_EVENT_DONE_CANCELLED, /* likewise, because the attempt was cancelled */
 	BID_EVENT_REPORTED, /* report made, perhaps without a request */
 	BID_EVENT_DROPPED, /* attempt dropped without a report */
 	BID_EVENTS

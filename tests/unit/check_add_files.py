@@ -276,7 +276,7 @@ def case_changing_files_are_added_whole_or_refused(env):
     builds = {ID_ONE: [env.one.read_bytes()], ID_TWO: [env.two.read_bytes()]}
     for number in range(2):
         head = build(env.home, f"rewritten{number}", IDS[number]).read_bytes()
-        builds[IDS[number]] = [head + bytes([filling]) * (1 << 20) for filling in range(2)]
+        builds[IDS[number]] = [head + bytes([fill]) * (1 << 20) for fill in range(2)]
     with restless(env, tree, builds):
         for turn in range(25):
             link = "copy" if turn % 2 else "auto"

@@ -33,9 +33,9 @@ static void set(struct rig *rig, enum bid_download_state state, enum bid_candida
  */
 static const char *const attempts[BID_EVENTS] = {
 	/* NVQSBCDTLO: IDLE, IDLE_AGAIN, QUEUED, SENT, BODY, CHOSEN, DECIDING, STOPPED, DROPPING, DONE */
-	[BID_EVENT_SENT] = "..S.......",	[BID_EVENT_HEADER] = "..BBBB....",   [BID_EVENT_CHECKED] = "..CCCC....",
-	[BID_EVENT_BROKE_OFF] = "..BBBB....",	[BID_EVENT_LOOP] = "..TTTT....",     [BID_EVENT_RESPONSE] = "..DDDD.D..",
-	[BID_EVENT_NO_RESPONSE] = "..DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOO", [BID_EVENT_DROPPED] = "QQQQQQQQQQ",
+	[BID_EVENT_SENT] = "..S.......",	   [BID_EVENT_HEADER] = "..BBBB....",	[BID_EVENT_CHECKED] = "..CCCC....",
+	[BID_EVENT_BROKE_OFF] = "..BBBB....",	   [BID_EVENT_LOOP] = "..TTTT....",	[BID_EVENT_DONE] = "..DDDD.D..",
+	[BID_EVENT_DONE_CANCELLED] = "..DDDD.L..", [BID_EVENT_REPORTED] = "OOOOOOOOOO", [BID_EVENT_DROPPED] = "QQQQQQQQQQ",
 };
 
 static const char letters[] = "NVQSBCDTLO";
@@ -87,8 +87,8 @@ static const struct {
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, false, "NRCTE" },
 	{ BID_EVENT_BROKE_OFF, BID_CANDIDATE_CHOSEN, true, "NCCTE" },
 	{ BID_EVENT_LOOP, BID_CANDIDATE_SENT, false, "NRCTE" },
-	{ BID_EVENT_RESPONSE, BID_CANDIDATE_CHOSEN, true, "NRCTE" },
-	{ BID_EVENT_NO_RESPONSE, BID_CANDIDATE_STOPPED, false, "NRCTE" },
+	{ BID_EVENT_DONE, BID_CANDIDATE_CHOSEN, true, "NRCTE" },
+	{ BID_EVENT_DONE_CANCELLED, BID_CANDIDATE_STOPPED, false, "NRCTE" },
 	{ BID_EVENT_DROPPED, BID_CANDIDATE_DROPPING, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_CANDIDATE_QUEUED, false, "NReeE" },
 	{ BID_EVENT_REPORTED, BID_CANDIDATE_DECIDING, true, "NeeeE" },
@@ -155,7 +155,7 @@ static void test_silent_servers_are_hedged_one_by_one(void **state)
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(actions.hedge, BID_HEDGE_AFTER_START);
 	/* a "no" lets the next one in at once */
-	take(&rig, BID_EVENT_RESPONSE, 1);
+	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
 	/* a chosen one keeps the other candidates from starting; its headers alone do not */
 	assert_int_equal(take(&rig, BID_EVENT_HEADER, 2).hedge, BID_HEDGE_AFTER_HEADER);
@@ -173,10 +173,10 @@ static void test_chosen_one_stops_others_until_it_fails(void **state)
 	take(&rig, BID_EVENT_HEADER, 1);
 	assert_int_equal(take(&rig, BID_EVENT_CHECKED, 1).cancel, 1 << 0);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_STOPPED);
-	take(&rig, BID_EVENT_NO_RESPONSE, 0);
+	take(&rig, BID_EVENT_DONE_CANCELLED, 0);
 	assert_int_equal(take(&rig, BID_EVENT_DROPPED, 0).start, BID_NO_CANDIDATE);
 	assert_int_equal(rig.candidates[0].state, BID_CANDIDATE_IDLE_AGAIN);
-	take(&rig, BID_EVENT_RESPONSE, 1);
+	take(&rig, BID_EVENT_DONE, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 0);
 }
 
@@ -223,7 +223,7 @@ static void test_absent_everywhere_ends_by_the_reports(void **state)
 	actions = take(&rig, BID_EVENT_START, BID_NO_CANDIDATE);
 	assert_int_equal(actions.start, 1);
 	assert_int_equal(take(&rig, BID_EVENT_REPORTED, 1).start, 2);
-	take(&rig, BID_EVENT_RESPONSE, 2);
+	take(&rig, BID_EVENT_DONE, 2);
 	actions = take(&rig, BID_EVENT_REPORTED, 2);
 	assert_true(actions.end);
 	assert_int_equal(actions.ended_as, BID_DOWNLOAD_RUNNING);
@@ -313,7 +313,7 @@ static enum bid_machine_event event_to_end(const struct bid_candidate *candidate
 {
 	return candidate->state == BID_CANDIDATE_DECIDING   ? BID_EVENT_REPORTED
 	       : candidate->state == BID_CANDIDATE_DROPPING ? BID_EVENT_DROPPED
-							    : BID_EVENT_RESPONSE;
+							    : BID_EVENT_DONE;
 }
 
 static void check(const struct rig *rig, const struct bid_actions *actions, bool had_ended)
