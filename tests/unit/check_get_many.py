@@ -582,4 +582,5 @@ if __name__ == "__main__":
                    case_list_reports_outage_and_absence_apart, case_list_refuses_changed_bytes,
                    case_dwz_file_is_downloaded_with_debuginfo, case_dwz_of_strings_is_debuginfo_fetched_or_added,
                    case_recording_downloads_missing_files, case_most_sampled_build_is_requested_first,
-                   case_padded_short_id_is_requested_unpadded, case_interrupt_keeps_finished_downloads, case_downloads_draw_progress])
+                   case_padded_short_id_is_requested_unpadded, case_interrupt_keeps_finished_downloads,
+                   case_downloads_draw_progress])
