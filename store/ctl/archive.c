@@ -77,37 +77,26 @@ static enum ctl_status collect_ids(struct packing *packing, int argc, char **arg
 	return CTL_REFUSED;
 }
 
-/*
- * Complete the builds: with --fetch, download debug information and ELF file of each, which are missing in the archive if they are
- * absent; then append the shared files of dwz(1), which have no ELF file.
- */
+/* Append the shared files of dwz(1) of the builds' debug information; they have no ELF file. */
 static enum ctl_status complete_ids(struct packing *packing)
 {
-	static const enum bid_kind kinds[] = { BID_KIND_DEBUGINFO, BID_KIND_ELF };
 	bid_cleanup(ctl_wanted_release) struct ctl_wanted_list list = { 0 };
-	bool fetch = packing->ctl->fetch;
 	struct bid_archive_build *builds;
-	enum ctl_status status = CTL_DONE;
 	size_t first;
 
 	for (size_t i = 0; i < packing->n; i++)
-		for (size_t k = 0; k < 2; k++)
-			if (ctl_want_once(&list, &packing->builds[i].id, kinds[k], NULL) < 0)
-				return ctl_no_memory();
+		if (ctl_want_once(&list, &packing->builds[i].id, BID_KIND_DEBUGINFO, NULL) < 0)
+			return ctl_no_memory();
 	first = list.n;
-	if (fetch)
-		status = ctl_fetch_all(packing->ctl, packing->store, &list, 0);
-	if (status == CTL_DONE && ctl_want_dwz(&list, packing->store) < 0)
+	if (ctl_want_dwz(&list, packing->store) < 0)
 		return ctl_no_memory();
-	if (status == CTL_DONE && fetch)
-		status = ctl_fetch_all(packing->ctl, packing->store, &list, first);
 	builds = reallocarray(packing->builds, packing->n + list.n - first + 1, sizeof(*builds));
 	if (!builds)
 		return ctl_no_memory();
 	packing->builds = builds;
 	for (size_t i = first; i < list.n; i++)
 		builds[packing->n++] = (struct bid_archive_build){ .id = list.wanted[i].artifact.id };
-	return status;
+	return CTL_DONE;
 }
 
 static int draw_progress(void *user, uint64_t done, uint64_t total)
@@ -252,19 +241,17 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		return ctl_usage("archive", "'archive' needs ID..., '--perf-data' or '--core'");
 	if (ctl->perf_data && ctl->core)
 		return ctl_usage("--core", "'--core' and '--perf-data' do not go together");
-	if (ctl->urls.n > 0 && !ctl->fetch)
-		return ctl_usage("--url", "'--url' needs '--fetch'");
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
 		return ctl_usage("-", ctl->json ? "'--json' and '--output=-' do not go together"
 						: "bidctl writes no archive to a terminal");
 	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
 		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)
-		status = ctl_perf_data_read(&packing.recording, ctl->fetch);
+		status = ctl_perf_data_read(&packing.recording, false);
 	else if (ctl->core)
 		status = ctl_needs_read(ctl, CTL_NEEDS_CORE, NULL, &packing.recording);
 	if (status == CTL_DONE)
-		status = ctl_open_to_find(ctl, ctl->fetch ? CTL_WRITE : CTL_READ, &packing.store);
+		status = ctl_open_to_find(ctl, CTL_READ, &packing.store);
 	if (status == CTL_DONE)
 		status = collect_ids(&packing, argc, argv);
 	if (status == CTL_DONE)

@@ -46,7 +46,6 @@ struct ctl {
 	enum bid_link link; /* add, update, watch */
 	const char *perf_data; /* add, archive, get, missing: a recording in place of operands, or NULL */
 	const char *core, *pid; /* get; archive: a core file or a process in place of operands, or NULL */
-	bool fetch; /* archive */
 	unsigned jobs; /* add, verify; 0 is one per CPU */
 	bool cross; /* add */
 	bool running; /* add */

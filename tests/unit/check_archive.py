@@ -70,7 +70,6 @@ def case_wrong_usage_is_refused(env):
             (["archive", "-o", "a.zip", ID_ONE], "'a.zip'"),
             (["archive", "-o", ".tar", ID_ONE], "'.tar'"),
             (["--json", "archive", "-o", "-", ID_ONE], "'--json'"),
-            (["archive", "-o", "a.tar", "--url=http://127.0.0.1:1", ID_ONE], "'--fetch'"),
             (["unarchive"], "FILE"),
             (["unarchive", "--perf-data=x", "y"], "'--perf-data'"),
             (["list", "-o", "x"], "'--output'"),
@@ -543,22 +542,13 @@ def case_dwz_file_is_archived_once(env):
     assert env.run("--store", other, "get", "--offline", ID_TWO).stdout
 
 
-def case_missing_dwz_file_is_downloaded(env):
-    served = env.home / "served"
-    for program, build_id in ((env.far, ID_FAR), (env.two, ID_TWO)):
-        (served / build_id).mkdir(parents=True)
-        subprocess.run(["objcopy", "--only-keep-debug", program, served / build_id / "debuginfo"], check=True, timeout=TIMEOUT)
-    refers(env, served / ID_FAR / "debuginfo", ID_TWO)
-    with server(env) as url:
-        done = env.rows("archive", "-o", env.home / "a.tar", "--fetch", f"--url={url}", ID_FAR)
-    assert [(build["id"], build["kinds"]) for build in done] == [(ID_FAR, ["debuginfo"]), (ID_TWO, ["debuginfo"])], done
-
-
-def case_missing_builds_are_downloaded_into_the_archive(env):
+def case_downloads_are_archived_and_count_as_added(env):
     archive = env.home / "a.tar"
     with server(env) as url:
         env.on_store("archive", "-o", archive, ID_NOT_STORED, status=REFUSED)
-        env.on_store("archive", "-o", archive, "--fetch", f"--url={url}", ID_NOT_STORED)
+        for kind in ("debuginfo", "elf"):
+            env.on_store("get", f"--url={url}", ID_NOT_STORED, kind)
+    env.on_store("archive", "-o", archive, ID_NOT_STORED)
     other = pathlib.Path(env.home / "other")
     other.mkdir()
     assert env.run("--store", other, "unarchive", archive).summary.startswith("added 2, ")
@@ -574,5 +564,4 @@ def case_missing_builds_are_downloaded_into_the_archive(env):
 
 if __name__ == "__main__":
     cases.main(globals(), Env, tools=["cc", "objcopy", "strip", "tar", "xz", "bzip2"],
-               fetching=[case_missing_dwz_file_is_downloaded, case_missing_builds_are_downloaded_into_the_archive,
-                         case_archive_with_changed_bytes_is_refused])
+               fetching=[case_downloads_are_archived_and_count_as_added, case_archive_with_changed_bytes_is_refused])
