@@ -80,10 +80,10 @@ int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct sta
 	int r = -ENOENT;
 
 	if (node->type == BID_NODE_TMPFILE) {
-		tmpfile = bid_tmpfiles_get(fs->tmpfiles, node->tmpfile);
+		tmpfile = bid_tmpfiles_find_number(fs->tmpfiles, node->tmpfile);
 		if (tmpfile && fstat(bid_txn_fd(tmpfile->txn), ret_st) == 0)
 			r = 0;
-		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	} else if (node->type == BID_NODE_KCORE_FILE) {
 		r = bid_store_stat(fs->store, node->path, ret_st);
 	} else if (artifact.kind == BID_KIND_SECTION) {

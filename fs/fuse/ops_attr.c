@@ -32,7 +32,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode };
 	struct bid_file file = BID_FILE_NONE;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &file.st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_find(fs->fd_cache, inode->number, &wanted.artifact, &file.st, NULL);
 	int r = cached ? 0 : bid_stat_unopened(fs, &inode->node, &file.st);
 
 	if (r < 0)
@@ -41,7 +41,7 @@ static void get_artifact(fuse_req_t req, const struct bid_inode *inode)
 		bid_find_or_fetch(req, &wanted, finish_getattr);
 	else
 		finish_getattr(req, &wanted, r, &file);
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 	bid_file_release(&file);
 }
 
@@ -150,9 +150,9 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 	if (!inode) {
 		r = -ESTALE;
 	} else if (inode->node.type == BID_NODE_TMPFILE) {
-		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
+		tmpfile = bid_tmpfiles_find_number(fs->tmpfiles, inode->node.tmpfile);
 		r = tmpfile ? set_tmpfile(fs, tmpfile, wanted, to_set) : -ESTALE;
-		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	} else if (bid_node_is_probes(&inode->node)) {
 		/* perf writes derived definitions anew */
 		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,

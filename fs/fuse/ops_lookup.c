@@ -25,7 +25,7 @@ static void keep_for_open(struct bid_fs *fs, uint64_t number, struct bid_file *f
 	if (file->st.st_nlink == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, number, &file->st);
 	else if (bid_fd_cache_insert(fs->fd_cache, number, file, &cached) == 0)
-		bid_fd_cache_put(fs->fd_cache, cached);
+		bid_fd_cache_unref(fs->fd_cache, cached);
 }
 
 /* The node of @file. An unstripped file is one file with one inode under both names. */
@@ -99,7 +99,7 @@ static bool lookup_tmpfile(fuse_req_t req, const struct bid_node *dir, const cha
 		fuse_reply_err(req, ESTALE);
 	else
 		bid_reply_node(req, &node, &(struct bid_found){ .st = st });
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	return true;
 }
 

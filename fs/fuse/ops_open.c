@@ -25,11 +25,11 @@ static struct bid_file_handle *new_handle(void)
 	return handle;
 }
 
-static void free_handle(struct bid_fs *fs, struct bid_file_handle *handle)
+static void handle_free(struct bid_fs *fs, struct bid_file_handle *handle)
 {
 	if (handle->cached)
 		bid_fd_cache_close_handle(fs->fd_cache, handle->cached, handle->by_kernel);
-	bid_tmpfile_put(fs->tmpfiles, handle->tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, handle->tmpfile);
 	bid_close(handle->probes_fd);
 	free(handle->text);
 	free(handle);
@@ -41,7 +41,7 @@ static bool is_for_writing(const struct fuse_file_info *fi)
 }
 
 /* Make @handle one of @tmpfile. The kernel sends FLUSH for handles that write a file to be published at its last close(2). */
-static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct bid_tmpfile *tmpfile, struct fuse_file_info *fi)
+static void ref_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct bid_tmpfile *tmpfile, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
 
@@ -52,11 +52,11 @@ static void hold_tmpfile(fuse_req_t req, struct bid_file_handle *handle, struct 
 }
 
 /* Free @handle, which the kernel does not know. */
-static void drop_handle(struct bid_fs *fs, struct bid_file_handle *handle, const struct fuse_file_info *fi)
+static void close_handle(struct bid_fs *fs, struct bid_file_handle *handle, const struct fuse_file_info *fi)
 {
 	if (handle->tmpfile && is_for_writing(fi))
 		bid_tmpfile_close(fs->tmpfiles, handle->tmpfile);
-	free_handle(fs, handle);
+	handle_free(fs, handle);
 }
 
 static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fuse_file_info *fi)
@@ -66,7 +66,7 @@ static void reply_open(fuse_req_t req, struct bid_file_handle *handle, struct fu
 	fi->fh = (uintptr_t)handle;
 	/* the kernel dropped the answer */
 	if (fuse_reply_open(req, fi) == -ENOENT)
-		drop_handle(fs, handle, fi);
+		close_handle(fs, handle, fi);
 }
 
 static void open_text(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -170,13 +170,13 @@ int bid_open_created(fuse_req_t req, const struct bid_node *node, struct bid_tmp
 	}
 	fi->noflush = 1;
 	if (tmpfile)
-		hold_tmpfile(req, handle, tmpfile, fi);
+		ref_tmpfile(req, handle, tmpfile, fi);
 	fi->fh = (uintptr_t)handle;
 	r = fuse_reply_create(req, &entry, fi);
 	if (r != -ENOENT)
 		return 0;
 	/* the kernel dropped the answer */
-	drop_handle(fs, handle, fi);
+	close_handle(fs, handle, fi);
 	bid_forget(fs, entry.ino, 1);
 	return r;
 }
@@ -204,7 +204,7 @@ static void finish_open(fuse_req_t req, struct bid_wanted *wanted, int error, st
 		open_definitions(req, &wanted->inode, bid_steal_fd(&own), false, &wanted->fi);
 	else
 		open_file(req, &wanted->inode, cached, &st, &wanted->fi);
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 }
 
 /* Open definitions of the store for a writer. Readers must find the same file. */
@@ -221,7 +221,7 @@ static struct bid_cached_fd *open_for_writing(struct bid_fs *fs, const struct bi
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);
-	return bid_fd_cache_get(fs->fd_cache, inode->number, artifact, st, same);
+	return bid_fd_cache_find(fs->fd_cache, inode->number, artifact, st, same);
 }
 
 /* Open the file of @cached, and take its attributes again. */
@@ -251,14 +251,14 @@ static void open_probes(fuse_req_t req, const struct bid_inode *inode, struct fu
 	if (is_for_writing(fi))
 		cached = open_for_writing(fs, inode, &wanted.artifact, &st, &same, &own);
 	else
-		cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, &same);
+		cached = bid_fd_cache_find(fs->fd_cache, inode->number, &wanted.artifact, &st, &same);
 	if (own < 0 && cached) {
 		int number = open_kept(cached, &own, &st, &same);
 
 		if (own < 0 && number >= 0)
 			own = fcntl(number, F_DUPFD_CLOEXEC, 3);
 	}
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 	if (own < 0) {
 		bid_find_or_fetch(req, &wanted, finish_open);
 		return;
@@ -272,7 +272,7 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	struct bid_fs *fs = bid_fs_of(req);
 	struct bid_wanted wanted = { .artifact = bid_node_artifact(&inode->node), .inode = *inode, .fi = *fi };
 	struct stat st;
-	struct bid_cached_fd *cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_find(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
 
 	if (!cached) {
 		bid_find_or_fetch(req, &wanted, finish_open);
@@ -281,22 +281,22 @@ static void open_artifact(fuse_req_t req, const struct bid_inode *inode, struct 
 	/* the kernel may forget the inode, which owns the subpath, after the answer */
 	bid_store_used(fs->store, &wanted.artifact);
 	open_file(req, inode, cached, &st, fi);
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 }
 
 static void open_tmpfile(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	struct bid_fs *fs = bid_fs_of(req);
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_find_number(fs->tmpfiles, inode->node.tmpfile);
 	struct bid_file_handle *handle = tmpfile ? new_handle() : NULL;
 
 	if (!handle) {
 		fuse_reply_err(req, tmpfile ? ENOMEM : ESTALE);
 	} else {
-		hold_tmpfile(req, handle, tmpfile, fi);
+		ref_tmpfile(req, handle, tmpfile, fi);
 		reply_open(req, handle, fi);
 	}
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 }
 
 static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struct fuse_file_info *fi)
@@ -313,7 +313,7 @@ static void open_kcore_file(fuse_req_t req, const struct bid_inode *inode, struc
 		fuse_reply_err(req, -r);
 	else
 		open_file(req, inode, cached, &st, fi);
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 }
 
 void bid_op_open(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi)
@@ -348,7 +348,7 @@ void bid_op_release(fuse_req_t req, fuse_ino_t number, struct fuse_file_info *fi
 	if (handle) {
 		if (handle->tmpfile && is_for_writing(fi) && bid_tmpfile_close(fs->tmpfiles, handle->tmpfile))
 			bid_tmpfile_last_close(fs->tmpfiles, handle->tmpfile);
-		free_handle(fs, handle);
+		handle_free(fs, handle);
 	}
 	fuse_reply_err(req, 0);
 }

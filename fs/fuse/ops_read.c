@@ -59,7 +59,7 @@ static void finish_read(fuse_req_t req, struct bid_wanted *wanted, int error, st
 		return;
 	}
 	reply_fd(req, file->fd >= 0 ? file->fd : bid_cached_fd_descriptor(cached), wanted->size, wanted->offset);
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 }
 
 static void read_kcore_file(fuse_req_t req, const struct bid_inode *inode, size_t size, off_t offset)
@@ -103,10 +103,10 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 			reply_text(req, text, (size_t)st.st_size, size, offset);
 		return;
 	}
-	cached = bid_fd_cache_get(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
+	cached = bid_fd_cache_find(fs->fd_cache, inode->number, &wanted.artifact, &st, NULL);
 	if (cached && bid_is_other_version(fs, inode, &st)) {
 		fuse_reply_err(req, ESTALE);
-		bid_fd_cache_put(fs->fd_cache, cached);
+		bid_fd_cache_unref(fs->fd_cache, cached);
 		return;
 	}
 	reading = cached ? bid_cached_fd_open(cached, &own) : -1;
@@ -115,7 +115,7 @@ static void read_unopened(fuse_req_t req, const struct bid_inode *inode, size_t 
 		bid_store_used(fs->store, &wanted.artifact);
 		reply_fd(req, reading, size, offset);
 	}
-	bid_fd_cache_put(fs->fd_cache, cached);
+	bid_fd_cache_unref(fs->fd_cache, cached);
 	if (reading < 0)
 		bid_find_or_fetch(req, &wanted, finish_read);
 }

@@ -50,7 +50,7 @@ void bid_op_unlink(fuse_req_t req, fuse_ino_t number, const char *name)
 	tmpfile = bid_tmpfiles_find(fs->tmpfiles, bid_tmpfiles_dir(&parent->node, buf), name);
 	if (tmpfile) {
 		r = bid_tmpfile_unlink(fs->tmpfiles, tmpfile);
-		bid_tmpfile_put(fs->tmpfiles, tmpfile);
+		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 		/* a link may have replaced tar's placeholder */
 		if (r != -EEXIST && parent->node.type != BID_NODE_LINKS_FANOUT) {
 			fuse_reply_err(req, -r);

@@ -166,7 +166,7 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 	}
 	if (r < 0 && tmpfile)
 		bid_tmpfile_remove_name(fs->tmpfiles, tmpfile);
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 }
 
 static int write_probes(struct bid_fs *fs, fuse_ino_t number, int fd, const char *data, size_t size, off_t offset)
@@ -286,7 +286,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 	int r = -ESTALE;
 
 	if (inode && inode->node.type == BID_NODE_TMPFILE)
-		tmpfile = bid_tmpfiles_get(fs->tmpfiles, inode->node.tmpfile);
+		tmpfile = bid_tmpfiles_find_number(fs->tmpfiles, inode->node.tmpfile);
 	else if (inode)
 		r = -EXDEV; /* a program copies, as from another file system */
 	if (tmpfile)
@@ -295,7 +295,7 @@ void bid_op_link(fuse_req_t req, fuse_ino_t number, fuse_ino_t to, const char *n
 		fuse_reply_err(req, -r);
 	else
 		reply_published(req, to, &artifact);
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 }
 
 /* Publish a temporary file. Any other file is for the program to copy. */
@@ -314,6 +314,6 @@ void bid_op_rename(fuse_req_t req, fuse_ino_t number, const char *name, fuse_ino
 		r = publish_in(fs, to, new_name, tmpfile, &artifact);
 	if (r == 0)
 		bid_tmpfile_remove_name(fs->tmpfiles, tmpfile);
-	bid_tmpfile_put(fs->tmpfiles, tmpfile);
+	bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	fuse_reply_err(req, -r);
 }

@@ -30,7 +30,7 @@ int bid_entry_make(struct bid_fs *fs, const struct bid_node *node, const struct 
 	/* perf reads each link several times, and the kernel keeps the text of an inode: another text is another inode */
 	if (node->type == BID_NODE_LINK)
 		exact.version = bid_inode_text_version(text);
-	r = bid_inodes_get(fs->inodes, &exact, &inode);
+	r = bid_inodes_lookup(fs->inodes, &exact, &inode);
 	if (r < 0)
 		return r;
 	entry.ino = inode.number;

@@ -130,7 +130,7 @@ static const struct check network_checks[] = {
 	{ "socket", 0, LOW, AF_INET6 },
 };
 
-static void release_filter(scmp_filter_ctx *filter)
+static void filter_free(scmp_filter_ctx *filter)
 {
 	if (*filter)
 		seccomp_release(*filter);
@@ -238,7 +238,7 @@ static int add_rules(scmp_filter_ctx filter, const struct bid_syscalls_allowed *
 
 int bid_syscalls_restrict(const struct bid_syscalls_allowed *more)
 {
-	bid_cleanup(release_filter) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
+	bid_cleanup(filter_free) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	int r;
 
 	if (!filter)

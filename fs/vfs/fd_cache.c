@@ -22,7 +22,7 @@ struct bid_cached_fd {
 	uint64_t number;
 	struct bid_file file; /* owned; its stat has the readers of the last check; the lock guards that and all below */
 	struct bid_stat_data stat_data; /* stat data of the last check */
-	unsigned users; /* the table is one, each handle another */
+	unsigned refs; /* one for the table, one for each handle and caller */
 	unsigned by_kernel, by_daemon; /* open handles, by their reader */
 	int id; /* backing id; 0 for none */
 	bool by_path; /* an O_PATH descriptor */
@@ -118,7 +118,7 @@ static struct bid_cached_fd *remove_oldest(struct bid_fd_cache *cache)
 	return remove_cached(cache, cached ? cached : TAILQ_FIRST(&cache->idle));
 }
 
-static void free_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
+static void cached_free(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
 {
 	if (cached->id)
 		cache->ops->drop_id(cache->user, cached->id);
@@ -126,17 +126,17 @@ static void free_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached
 	free(cached);
 }
 
-void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
+void bid_fd_cache_unref(struct bid_fd_cache *cache, struct bid_cached_fd *cached)
 {
-	unsigned users;
+	unsigned refs;
 
 	if (!cached)
 		return;
 	pthread_mutex_lock(&cache->lock);
-	users = --cached->users;
+	refs = --cached->refs;
 	pthread_mutex_unlock(&cache->lock);
-	if (users == 0)
-		free_cached(cache, cached);
+	if (refs == 0)
+		cached_free(cache, cached);
 }
 
 void bid_fd_cache_free(struct bid_fd_cache *cache)
@@ -148,7 +148,7 @@ void bid_fd_cache_free(struct bid_fd_cache *cache)
 	for (size_t i = 0; i < BUCKETS; i++)
 		while ((cached = cache->buckets[i])) {
 			cache->buckets[i] = cached->next;
-			free_cached(cache, cached);
+			cached_free(cache, cached);
 		}
 	pthread_mutex_destroy(&cache->lock);
 	free(cache);
@@ -163,7 +163,7 @@ static void drop_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached
 	if (find_cached(cache, cached->number) == cached && !is_open(cached))
 		gone = remove_cached(cache, cached);
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
+	bid_fd_cache_unref(cache, gone);
 }
 
 /* Copy the readers of a file: chmod(2) changes its stat data. */
@@ -245,8 +245,8 @@ static int check_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached
 	return 0;
 }
 
-struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
-				       struct stat *ret_stat, bool *ret_same)
+struct bid_cached_fd *bid_fd_cache_find(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
+					struct stat *ret_stat, bool *ret_same)
 {
 	struct bid_stat_data stat_data;
 	struct bid_cached_fd *cached;
@@ -255,7 +255,7 @@ struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t numb
 	pthread_mutex_lock(&cache->lock);
 	cached = find_cached(cache, number);
 	if (cached) {
-		cached->users++;
+		cached->refs++;
 		if (!is_open(cached)) {
 			remove_idle(cache, cached);
 			add_idle(cache, cached);
@@ -269,7 +269,7 @@ struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t numb
 	if (check_cached(cache, cached, &stat_data, &last, artifact, ret_stat, ret_same) == 0)
 		return cached;
 	drop_cached(cache, cached);
-	bid_fd_cache_put(cache, cached);
+	bid_fd_cache_unref(cache, cached);
 	return NULL;
 }
 
@@ -299,7 +299,7 @@ void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const 
 	if (cached && !is_open(cached) && !is_of(cached, st))
 		gone = remove_cached(cache, cached);
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
+	bid_fd_cache_unref(cache, gone);
 }
 
 void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
@@ -314,23 +314,23 @@ void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number)
 		gone = remove_cached(cache, cached);
 		cached = NULL;
 	} else if (cached) {
-		cached->users++;
+		cached->refs++;
 		cached->last = false;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	if (cached && (fstat(cached->file.fd, &st) < 0 || st.st_nlink == 0))
 		drop_cached(cache, cached);
-	bid_fd_cache_put(cache, cached);
-	bid_fd_cache_put(cache, gone);
+	bid_fd_cache_unref(cache, cached);
+	bid_fd_cache_unref(cache, gone);
 }
 
-/* Put each of a list by "next". */
-static void put_all(struct bid_fd_cache *cache, struct bid_cached_fd *gone)
+/* Drop a reference of each of a list by "next". */
+static void unref_all(struct bid_fd_cache *cache, struct bid_cached_fd *gone)
 {
 	while (gone) {
 		struct bid_cached_fd *next = gone->next;
 
-		bid_fd_cache_put(cache, gone);
+		bid_fd_cache_unref(cache, gone);
 		gone = next;
 	}
 }
@@ -344,7 +344,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st)
 	pthread_mutex_lock(&cache->lock);
 	for (cached = TAILQ_FIRST(&cache->idle); cached; cached = newer) {
 		newer = TAILQ_NEXT(cached, order);
-		if ((st ? !is_of(cached, st) : cached->used_s > used_s) || cached->users > 1)
+		if ((st ? !is_of(cached, st) : cached->used_s > used_s) || cached->refs > 1)
 			continue;
 		if (!cache->ops->may_be_read(cache->user, cached->number) || (!st && is_in_memory(&cached->file.st))) {
 			remove_cached(cache, cached)->next = gone;
@@ -355,7 +355,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st)
 		}
 	}
 	pthread_mutex_unlock(&cache->lock);
-	put_all(cache, gone);
+	unref_all(cache, gone);
 	return held;
 }
 
@@ -367,14 +367,14 @@ bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache)
 	pthread_mutex_lock(&cache->lock);
 	for (cached = TAILQ_FIRST(&cache->idle); cached; cached = newer) {
 		newer = TAILQ_NEXT(cached, order);
-		if (cached->users > 1 || !is_in_memory(&cached->file.st))
+		if (cached->refs > 1 || !is_in_memory(&cached->file.st))
 			continue;
 		remove_cached(cache, cached)->next = gone;
 		gone = cached;
 	}
 	pthread_mutex_unlock(&cache->lock);
 	any = gone;
-	put_all(cache, gone);
+	unref_all(cache, gone);
 	return any;
 }
 
@@ -400,12 +400,12 @@ static int make_cached(uint64_t number, struct bid_file *file, struct bid_cached
 	cached->stat_data = bid_stat_data_of(&file->st);
 	if (!by_path)
 		file->fd = -1;
-	cached->users = 1;
+	cached->refs = 1;
 	*ret_cached = cached;
 	return 0;
 }
 
-/* Add @cached to the table in place of @replaced, which may be NULL. @gone gets two entries to put. Locking: the lock. */
+/* Add @cached to the table in place of @replaced, which may be NULL. Sets @gone, for bid_fd_cache_unref(). Locking: the lock. */
 static void add_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached, struct bid_cached_fd *replaced,
 		       struct bid_cached_fd *gone[static 2])
 {
@@ -416,7 +416,7 @@ static void add_cached(struct bid_fd_cache *cache, struct bid_cached_fd *cached,
 	link = link_to(cache, cached->number);
 	cached->next = NULL;
 	*link = cached;
-	cached->users++;
+	cached->refs++;
 	add_idle(cache, cached);
 }
 
@@ -430,7 +430,7 @@ int bid_fd_cache_insert(struct bid_fd_cache *cache, uint64_t number, struct bid_
 	pthread_mutex_lock(&cache->lock);
 	present = find_cached(cache, number);
 	if (present && is_open(present) && is_of(present, &cached->file.st)) {
-		present->users++;
+		present->refs++;
 		present->stat_data = cached->stat_data;
 		set_readers(&present->file.st, &cached->file.st);
 		gone[0] = cached;
@@ -442,8 +442,8 @@ int bid_fd_cache_insert(struct bid_fd_cache *cache, uint64_t number, struct bid_
 		add_cached(cache, cached, present, gone);
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone[0]);
-	bid_fd_cache_put(cache, gone[1]);
+	bid_fd_cache_unref(cache, gone[0]);
+	bid_fd_cache_unref(cache, gone[1]);
 	if (r == 0)
 		*ret_cached = cached;
 	return r;
@@ -477,11 +477,11 @@ int bid_fd_cache_open_handle(struct bid_fd_cache *cache, struct bid_cached_fd *c
 			remove_idle(cache, cached);
 		*ret_id = cached->by_daemon == 0 && ensure_id(cache, cached) ? cached->id : 0;
 		*(*ret_id ? &cached->by_kernel : &cached->by_daemon) += 1;
-		cached->users++;
+		cached->refs++;
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone[0]);
-	bid_fd_cache_put(cache, gone[1]);
+	bid_fd_cache_unref(cache, gone[0]);
+	bid_fd_cache_unref(cache, gone[1]);
 	return r;
 }
 
@@ -497,8 +497,8 @@ void bid_fd_cache_close_handle(struct bid_fd_cache *cache, struct bid_cached_fd 
 		add_idle(cache, cached);
 	}
 	pthread_mutex_unlock(&cache->lock);
-	bid_fd_cache_put(cache, gone);
-	bid_fd_cache_put(cache, cached);
+	bid_fd_cache_unref(cache, gone);
+	bid_fd_cache_unref(cache, cached);
 }
 
 bool bid_fd_cache_stat(struct bid_fd_cache *cache, uint64_t number, struct stat *ret_st)

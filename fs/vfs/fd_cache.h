@@ -3,7 +3,7 @@
  * A cache of checked files by inode: a descriptor, and with passthrough a backing id of the kernel. Files without a handle stay for
  * the next open; the least recently used goes first. In no_open mode the files replace handles. Pure C: knows no FUSE.
  *
- *	bid_fd_cache_get() or _insert()	a reference, for bid_fd_cache_put()
+ *	bid_fd_cache_find()		a reference, for bid_fd_cache_unref(); so does bid_fd_cache_insert()
  *	bid_fd_cache_open_handle()	OPEN: one handle
  *	bid_fd_cache_close_handle()	RELEASE
  *	bid_fd_cache_forget()		FORGET, before or after the last RELEASE
@@ -39,12 +39,12 @@ int bid_fd_cache_new(struct bid_store *store, unsigned max, const struct bid_fd_
 void bid_fd_cache_free(struct bid_fd_cache *cache);
 
 /*
- * Get the file of the inode @number, @artifact, or NULL. Checks a changed or unlinked file again, and drops it
+ * Find the file of the inode @number, @artifact, with a reference, or NULL. Checks a changed or unlinked file again, and drops it
  * if it is no longer the artifact. @ret_same: the file did not change since the last use. Both outputs may be NULL, and stay as
  * they were without a file. May block on disk.
  */
-struct bid_cached_fd *bid_fd_cache_get(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
-				       struct stat *ret_stat, bool *ret_same);
+struct bid_cached_fd *bid_fd_cache_find(struct bid_fd_cache *cache, uint64_t number, const struct bid_artifact *artifact,
+					struct stat *ret_stat, bool *ret_same);
 
 /* Drop the file of the inode @number if it is not @st, and no handle is open. Files in memory are equal if size and time are. */
 void bid_fd_cache_drop_other(struct bid_fd_cache *cache, uint64_t number, const struct stat *st);
@@ -54,7 +54,7 @@ void bid_fd_cache_forget(struct bid_fd_cache *cache, uint64_t number);
 
 /*
  * Cache @file for @number, and take it over. The cache has probe definitions by an O_PATH descriptor, because an open one would
- * prevent leases; @file stays the caller's then. Returns 0 and the file to put; -ESTALE if handles of another file are open;
+ * prevent leases; @file stays the caller's then. Returns 0 and a reference; -ESTALE if handles of another file are open;
  * -ENOMEM, or as open(2). After an error @file is released, unless it is of probe definitions.
  */
 int bid_fd_cache_insert(struct bid_fd_cache *cache, uint64_t number, struct bid_file *file, struct bid_cached_fd **ret_cached);
@@ -80,7 +80,7 @@ int bid_fd_cache_drop(struct bid_fd_cache *cache, const struct stat *st);
 bool bid_fd_cache_drop_memory(struct bid_fd_cache *cache);
 
 /* @cached may be NULL. */
-void bid_fd_cache_put(struct bid_fd_cache *cache, struct bid_cached_fd *cached);
+void bid_fd_cache_unref(struct bid_fd_cache *cache, struct bid_cached_fd *cached);
 
 int bid_cached_fd_descriptor(const struct bid_cached_fd *cached);
 

@@ -125,7 +125,7 @@ static void resize_table(struct bid_inodes *inodes, size_t n_buckets)
 	free(before);
 }
 
-static void free_inode(struct inode *inode)
+static void inode_free(struct inode *inode)
 {
 	bid_node_release(&inode->node);
 	free(inode);
@@ -160,7 +160,7 @@ static bool is_of(const struct inode *inode, const struct bid_node *node)
 	return !inode->removed && bid_node_equal(&other, node);
 }
 
-static struct inode *get_inode(struct bid_inodes *inodes, const struct bid_node *node)
+static struct inode *find_or_insert(struct bid_inodes *inodes, const struct bid_node *node)
 {
 	for (unsigned attempt = 0; attempt < ATTEMPTS; attempt++) {
 		uint64_t number = number_of(node, attempt);
@@ -203,14 +203,14 @@ void bid_inodes_free(struct bid_inodes *inodes)
 	for (size_t i = 0; i < inodes->n_buckets; i++)
 		for (struct inode *inode = inodes->buckets[i]; inode; inode = next) {
 			next = inode->next;
-			free_inode(inode);
+			inode_free(inode);
 		}
 	free(inodes->buckets);
 	pthread_mutex_destroy(&inodes->lock);
 	free(inodes);
 }
 
-int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
+int bid_inodes_lookup(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode)
 {
 	struct inode *inode;
 
@@ -220,7 +220,7 @@ int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struc
 		return 0;
 	}
 	pthread_mutex_lock(&inodes->lock);
-	inode = get_inode(inodes, node);
+	inode = find_or_insert(inodes, node);
 	if (inode) {
 		inode->refs++;
 		*ret_inode = (struct bid_inode){ .number = inode->number, .node = inode->node };
@@ -277,7 +277,7 @@ bool bid_inodes_forget(struct bid_inodes *inodes, uint64_t number, uint64_t coun
 	pthread_mutex_unlock(&inodes->lock);
 	if (!gone)
 		return false;
-	free_inode(gone);
+	inode_free(gone);
 	/* after a walk through a large store, malloc(3) would keep the memory */
 	if (many)
 		malloc_trim(0);

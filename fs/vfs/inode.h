@@ -2,7 +2,7 @@
 /*
  * Inode numbers, and the table of nodes that the kernel holds. Pure C: knows no FUSE.
  *
- *	bid_inodes_get()	LOOKUP: one reference of the kernel
+ *	bid_inodes_lookup()	LOOKUP: one reference of the kernel
  *	bid_inodes_find()	any request
  *	bid_inodes_forget()	FORGET
  *
@@ -43,10 +43,10 @@ int bid_inodes_new(const char *root, struct bid_inodes **ret_inodes);
 void bid_inodes_free(struct bid_inodes *inodes);
 
 /*
- * Get the inode of @node, a copy, with one more reference of the kernel. An artifact or a link gets a number of its own while
+ * Look up the inode of @node, a copy, with one more reference of the kernel. An artifact or a link gets a number of its own while
  * the kernel holds another version. The kernel gives references back after the answers to all requests on the inode. -ENOMEM.
  */
-int bid_inodes_get(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
+int bid_inodes_lookup(struct bid_inodes *inodes, const struct bid_node *node, struct bid_inode *ret_inode);
 
 /* Set the version of the inode @number, an artifact's. */
 void bid_inodes_set_version(struct bid_inodes *inodes, uint64_t number, uint32_t version);

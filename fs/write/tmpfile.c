@@ -20,7 +20,7 @@ enum { ABANDONED_S = 3600 };
 
 struct tmpfile_entry {
 	struct bid_tmpfile tmpfile; /* first, for entry_of() */
-	unsigned users; /* the name is one; the lock guards this and all below */
+	unsigned refs; /* one for the name, one for each caller; the lock guards this and all below */
 	bool named;
 	unsigned writers; /* handles for writing */
 	pid_t writer; /* thread of the last open for writing */
@@ -88,12 +88,12 @@ static struct tmpfile_entry *find_entry(struct bid_tmpfiles *tmpfiles, const cha
 	return NULL;
 }
 
-/* Add a user to @entry, which may be NULL. Locking: the lock. */
-static struct bid_tmpfile *add_user(struct tmpfile_entry *entry)
+/* Add a reference to @entry, which may be NULL. Locking: the lock. */
+static struct bid_tmpfile *ref_entry(struct tmpfile_entry *entry)
 {
 	if (!entry)
 		return NULL;
-	entry->users++;
+	entry->refs++;
 	entry->used_s = bid_clock_s();
 	return &entry->tmpfile;
 }
@@ -112,7 +112,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, c
 	entry->tmpfile.name = strdup(name);
 	entry->used_s = bid_clock_s();
 	entry->named = true;
-	entry->users = 2; /* the name and the caller */
+	entry->refs = 2; /* the name and the caller */
 	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_begin_write(tmpfiles->store, &entry->tmpfile.txn) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
@@ -134,7 +134,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, c
 	return 0;
 }
 
-struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number)
+struct bid_tmpfile *bid_tmpfiles_find_number(struct bid_tmpfiles *tmpfiles, uint32_t number)
 {
 	struct bid_tmpfile *tmpfile;
 	struct tmpfile_entry *entry;
@@ -143,7 +143,7 @@ struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t num
 	TAILQ_FOREACH (entry, &tmpfiles->entries, link)
 		if (entry->tmpfile.number == number)
 			break;
-	tmpfile = add_user(entry);
+	tmpfile = ref_entry(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -153,7 +153,7 @@ struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char 
 	struct bid_tmpfile *tmpfile;
 
 	pthread_mutex_lock(&tmpfiles->lock);
-	tmpfile = add_user(find_entry(tmpfiles, dir, name));
+	tmpfile = ref_entry(find_entry(tmpfiles, dir, name));
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -173,7 +173,7 @@ const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMP
 
 /*
  * Find a file with a name, in @dir unless that is NULL, without use since @until_s, and without a writer unless @written. NULL if
- * there is none. The caller puts it.
+ * there is none. The caller has a reference.
  */
 static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, const char *dir, int64_t until_s, bool written)
 {
@@ -185,7 +185,7 @@ static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, const char
 		if (entry->named && entry->used_s <= until_s && (written || entry->writers == 0) &&
 		    (!dir || strcmp(entry->tmpfile.dir, dir) == 0))
 			break;
-	tmpfile = add_user(entry);
+	tmpfile = ref_entry(entry);
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -193,7 +193,7 @@ static struct bid_tmpfile *first_named(struct bid_tmpfiles *tmpfiles, const char
 struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	pthread_mutex_lock(&tmpfiles->lock);
-	add_user(entry_of(tmpfile));
+	ref_entry(entry_of(tmpfile));
 	pthread_mutex_unlock(&tmpfiles->lock);
 	return tmpfile;
 }
@@ -216,7 +216,7 @@ bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfil
 	return last;
 }
 
-void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
+void bid_tmpfile_unref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
 	struct tmpfile_entry *entry = tmpfile ? entry_of(tmpfile) : NULL;
 	bool gone;
@@ -224,7 +224,7 @@ void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 	if (!entry)
 		return;
 	pthread_mutex_lock(&tmpfiles->lock);
-	gone = --entry->users == 0;
+	gone = --entry->refs == 0;
 	if (gone)
 		TAILQ_REMOVE(&tmpfiles->entries, entry, link);
 	pthread_mutex_unlock(&tmpfiles->lock);
@@ -241,7 +241,7 @@ void bid_tmpfile_remove_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *
 	entry_of(tmpfile)->named = false;
 	pthread_mutex_unlock(&tmpfiles->lock);
 	if (named)
-		bid_tmpfile_put(tmpfiles, tmpfile);
+		bid_tmpfile_unref(tmpfiles, tmpfile);
 }
 
 int bid_tmpfiles_each_in(struct bid_tmpfiles *tmpfiles, const char *dir, int (*fn)(void *user, const struct bid_tmpfile *tmpfile),
@@ -277,7 +277,7 @@ static void drop_names(struct bid_tmpfiles *tmpfiles, const char *dir, int64_t u
 
 	while ((tmpfile = first_named(tmpfiles, dir, until_s, written))) {
 		bid_tmpfile_remove_name(tmpfiles, tmpfile);
-		bid_tmpfile_put(tmpfiles, tmpfile);
+		bid_tmpfile_unref(tmpfiles, tmpfile);
 	}
 }
 
@@ -409,6 +409,6 @@ void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
 			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_remove_name(tmpfiles, tmpfile);
-		bid_tmpfile_put(tmpfiles, tmpfile);
+		bid_tmpfile_unref(tmpfiles, tmpfile);
 	}
 }

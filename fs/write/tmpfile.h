@@ -3,15 +3,15 @@
  * Temporary files that programs write through the mount, and their one way into the store. Each has a name in a directory
  * "<path>/ID" of the mount, and none in the store before it is published. The store verifies a file first. Pure C: knows no FUSE.
  *
- *	bid_tmpfiles_begin()	CREATE: the name is one user, the caller another
- *	bid_tmpfile_ref()	a handle is a user, too
+ *	bid_tmpfiles_begin()	CREATE: the name has a reference, the caller another
+ *	bid_tmpfile_ref()	a handle has a reference, too
  *	bid_tmpfile_open()	a handle for writing
  *	bid_tmpfile_publish()	LINK, RENAME: to a final name
  *	bid_tmpfile_flush()	FLUSH, for each close(2) of a descriptor; the caller sees the error
  *	bid_tmpfile_close()	RELEASE of a handle for writing
  *	bid_tmpfile_last_close()	the same, of the last one; only the log has the error
  *	bid_tmpfile_remove_name()	the name is unlinked, renamed, published, or closed after a refusal
- *	bid_tmpfile_put()	the last user frees the file
+ *	bid_tmpfile_unref()	the last reference frees the file
  *
  * A file that was created under its final name is published by its last writer's close(2): by FLUSH of the thread that opened the
  * only handle, else by RELEASE, as of a process that inherited the descriptor, or of an empty file. After an error of LINK
@@ -49,13 +49,13 @@ void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 
 /*
  * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_txn_begin_write(). As of the next
- * functions, the caller puts the result.
+ * functions, the caller has a reference.
  */
 int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, const char *dir, const char *name,
 		       struct bid_tmpfile **ret_tmpfile);
 
 /* Find a file by number, with or without a name, or by name. NULL if there is none. */
-struct bid_tmpfile *bid_tmpfiles_get(struct bid_tmpfiles *tmpfiles, uint32_t number);
+struct bid_tmpfile *bid_tmpfiles_find_number(struct bid_tmpfiles *tmpfiles, uint32_t number);
 struct bid_tmpfile *bid_tmpfiles_find(struct bid_tmpfiles *tmpfiles, const char *dir, const char *name);
 
 /* The node of @tmpfile, which owns nothing. */
@@ -65,7 +65,7 @@ struct bid_node bid_tmpfile_node(const struct bid_tmpfile *tmpfile);
 enum { BID_TMPFILES_DIR = sizeof(".build-id/00") };
 const char *bid_tmpfiles_dir(const struct bid_node *dir, char buf[static BID_TMPFILES_DIR]);
 
-/* Add a user. Returns @tmpfile. */
+/* Add a reference. Returns @tmpfile. */
 struct bid_tmpfile *bid_tmpfile_ref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Count a writer: the thread @tid opened @tmpfile. bid_tmpfile_close() returns whether it was the last writer. */
@@ -73,7 +73,7 @@ void bid_tmpfile_open(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile
 bool bid_tmpfile_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* @tmpfile may be NULL. */
-void bid_tmpfile_put(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
+void bid_tmpfile_unref(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);
 
 /* Drop the name, if there is one. */
 void bid_tmpfile_remove_name(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile);

@@ -24,7 +24,7 @@ static void init_locks(struct bid_broker *broker)
 }
 
 /* Free the broker after its threads. */
-static void release_broker(struct bid_broker *broker)
+static void broker_free(struct bid_broker *broker)
 {
 	for (size_t i = 0; i < broker->n_servers; i++)
 		broker->servers[i].server->ops->free(broker->servers[i].server);
@@ -62,7 +62,7 @@ int bid_broker_new(struct bid_store *store, const struct bid_broker_config *conf
 	if (r == 0)
 		r = bid_broker_start_threads(broker);
 	if (r < 0) {
-		release_broker(broker);
+		broker_free(broker);
 		return r;
 	}
 	*ret_broker = broker;
@@ -134,7 +134,7 @@ void bid_broker_free(struct bid_broker *broker)
 	end_downloads(broker);
 	bid_broker_stop_threads(broker);
 	end_waiters(broker);
-	release_broker(broker);
+	broker_free(broker);
 }
 
 bool bid_broker_has_servers(const struct bid_broker *broker)

@@ -601,7 +601,7 @@ int bid_fetch_server_new(struct bid_fetch *fetch, const char *url, struct bid_se
 	return 0;
 }
 
-static void release_fetch(struct bid_fetch *fetch)
+static void fetch_free(struct bid_fetch *fetch)
 {
 	curl_multi_cleanup(fetch->multi);
 	curl_easy_cleanup(fetch->template);
@@ -653,7 +653,7 @@ int bid_fetch_new(const struct bid_fetch_config *config, struct bid_fetch **ret_
 	fetch->config = *config;
 	r = start_fetch(fetch);
 	if (r < 0) {
-		release_fetch(fetch);
+		fetch_free(fetch);
 		return r;
 	}
 	*ret_fetch = fetch;
@@ -667,5 +667,5 @@ void bid_fetch_free(struct bid_fetch *fetch)
 	fetch->stopping = true;
 	curl_multi_wakeup(fetch->multi);
 	pthread_join(fetch->thread, NULL);
-	release_fetch(fetch);
+	fetch_free(fetch);
 }

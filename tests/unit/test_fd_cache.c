@@ -27,16 +27,16 @@ static void keep(struct bid_fd_cache *cache, const struct store_fixture *fixture
 	if (ret_st)
 		*ret_st = file.st;
 	assert_int_equal(bid_fd_cache_insert(cache, number, &file, &cached), 0);
-	bid_fd_cache_put(cache, cached);
+	bid_fd_cache_unref(cache, cached);
 }
 
 static bool is_kept(struct bid_fd_cache *cache, uint64_t number)
 {
 	struct bid_artifact artifact = request_for(builds[number].id, BID_KIND_ELF);
-	struct bid_cached_fd *cached = bid_fd_cache_get(cache, number, &artifact, NULL, NULL);
+	struct bid_cached_fd *cached = bid_fd_cache_find(cache, number, &artifact, NULL, NULL);
 
 	if (cached)
-		bid_fd_cache_put(cache, cached);
+		bid_fd_cache_unref(cache, cached);
 	return cached;
 }
 
@@ -122,7 +122,7 @@ static void keep_in_memory(struct bid_fd_cache *cache, uint64_t number)
 
 	assert_int_equal(fstat(file.fd, &file.st), 0);
 	assert_int_equal(bid_fd_cache_insert(cache, number, &file, &cached), 0);
-	bid_fd_cache_put(cache, cached);
+	bid_fd_cache_unref(cache, cached);
 }
 
 /* An unpacked module of a store that cannot be written. Readers without handles get it again. */
@@ -160,7 +160,7 @@ static int open_build(struct bid_fd_cache *cache, const struct store_fixture *fi
 	if (r < 0)
 		return r;
 	assert_int_equal(bid_fd_cache_open_handle(cache, cached, &id), 0);
-	bid_fd_cache_put(cache, cached);
+	bid_fd_cache_unref(cache, cached);
 	*ret_cached = cached;
 	return id;
 }

@@ -43,7 +43,7 @@ static uint64_t get(struct bid_inodes *inodes, const struct bid_node *node)
 {
 	struct bid_inode inode;
 
-	assert_int_equal(bid_inodes_get(inodes, node, &inode), 0);
+	assert_int_equal(bid_inodes_lookup(inodes, node, &inode), 0);
 	assert_true(bid_node_equal(&inode.node, node));
 	return inode.number;
 }

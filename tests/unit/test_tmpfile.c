@@ -41,17 +41,17 @@ static bool has_name(const char *dir, const char *name)
 	struct bid_tmpfile *tmpfile = bid_tmpfiles_find(tmpfiles, dir, name);
 	bool has = tmpfile != NULL;
 
-	bid_tmpfile_put(tmpfiles, tmpfile);
+	bid_tmpfile_unref(tmpfiles, tmpfile);
 	return has;
 }
 
 static bool has_number(uint32_t number)
 {
-	struct bid_tmpfile *tmpfile = bid_tmpfiles_get(tmpfiles, number);
+	struct bid_tmpfile *tmpfile = bid_tmpfiles_find_number(tmpfiles, number);
 	bool has = tmpfile != NULL;
 
 	assert_true(!has || tmpfile->number == number);
-	bid_tmpfile_put(tmpfiles, tmpfile);
+	bid_tmpfile_unref(tmpfiles, tmpfile);
 	return has;
 }
 
@@ -68,12 +68,12 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 	/* the name is free, the number is not */
 	next = file("a", "elf");
 	assert_true(next->number != number && has_name("a", "elf"));
-	bid_tmpfile_put(tmpfiles, next);
+	bid_tmpfile_unref(tmpfiles, next);
 	assert_true(has_name("a", "elf"));
 	assert_ptr_equal(bid_tmpfile_ref(tmpfiles, handle), handle);
-	bid_tmpfile_put(tmpfiles, handle);
+	bid_tmpfile_unref(tmpfiles, handle);
 	assert_true(bid_txn_fd(handle->txn) >= 0 && has_number(number));
-	bid_tmpfile_put(tmpfiles, handle);
+	bid_tmpfile_unref(tmpfiles, handle);
 	assert_false(has_number(number));
 }
 
@@ -93,7 +93,7 @@ static void test_flush_of_the_only_writer_gets_the_error(void **state)
 	assert_true(has_name("a", "elf"));
 	bid_tmpfile_last_close(tmpfiles, tmpfile);
 	assert_false(has_name("a", "elf"));
-	bid_tmpfile_put(tmpfiles, tmpfile);
+	bid_tmpfile_unref(tmpfiles, tmpfile);
 }
 
 static void test_sweep_drops_files_without_writer_for_an_hour(void **state)
@@ -101,7 +101,7 @@ static void test_sweep_drops_files_without_writer_for_an_hour(void **state)
 	struct bid_tmpfile *written = file("a", ".elf.x"), *idle = file("a", ".elf.y");
 
 	bid_tmpfile_open(tmpfiles, written, 7);
-	bid_tmpfile_put(tmpfiles, idle);
+	bid_tmpfile_unref(tmpfiles, idle);
 	test_clock_advance_ms(3500 * 1000);
 	bid_tmpfiles_sweep(tmpfiles);
 	assert_true(bid_tmpfiles_has_in(tmpfiles, "a", false));
@@ -110,7 +110,7 @@ static void test_sweep_drops_files_without_writer_for_an_hour(void **state)
 	assert_false(has_name("a", ".elf.y"));
 	assert_true(has_name("a", ".elf.x"));
 	assert_true(bid_tmpfile_close(tmpfiles, written));
-	bid_tmpfile_put(tmpfiles, written);
+	bid_tmpfile_unref(tmpfiles, written);
 }
 
 static void test_directory_waits_for_its_writer(void **state)
@@ -123,8 +123,8 @@ static void test_directory_waits_for_its_writer(void **state)
 	assert_true(!has_name("b", ".elf.x") && has_name("a", "elf") && has_number(b->number));
 	assert_false(bid_tmpfiles_has_in(tmpfiles, "b", true));
 	assert_true(bid_tmpfile_close(tmpfiles, b));
-	bid_tmpfile_put(tmpfiles, a);
-	bid_tmpfile_put(tmpfiles, b);
+	bid_tmpfile_unref(tmpfiles, a);
+	bid_tmpfile_unref(tmpfiles, b);
 }
 
 int main(void)

@@ -184,7 +184,7 @@ struct section_names {
 	size_t n, room;
 };
 
-static void release_names(struct section_names *names)
+static void section_names_release(struct section_names *names)
 {
 	for (size_t i = 0; i < names->n; i++)
 		free(names->names[i]);
@@ -216,7 +216,7 @@ static int by_name(const void *a, const void *b)
 
 int bid_store_each_section(struct bid_store *store, const struct bid_id *id, int (*fn)(void *user, const char *name), void *user)
 {
-	bid_cleanup(release_names) struct section_names names = { 0 };
+	bid_cleanup(section_names_release) struct section_names names = { 0 };
 	int r = bid_store_each_source_section(store, id, BID_KIND_SECTION, add_stored, &names);
 	struct bid_artifact containing = { .id = *id };
 

@@ -673,7 +673,7 @@ static int init_scan(struct scan *scan)
 	return 0;
 }
 
-static void release_scan(struct scan *scan)
+static void scan_release(struct scan *scan)
 {
 	for (unsigned i = 0; scan->workers && i < scan->jobs; i++)
 		free(scan->workers[i].found.entries);
@@ -715,6 +715,6 @@ int bid_store_scan(struct bid_store *store, const char *path, const struct bid_s
 	if (r == 0)
 		save_results(&scan, real);
 	*ret_counts = *counts_of(&scan);
-	release_scan(&scan);
+	scan_release(&scan);
 	return r;
 }
