@@ -136,7 +136,7 @@ static int keep_limits(struct bid_fs *fs)
 {
 	struct bid_limits limits = { .cache_size = fs->options->cache_size, .min_free = fs->options->min_free };
 
-	bid_store_on_release_fd(fs->store, drop_descriptors, fs);
+	bid_store_on_drop_fd(fs->store, drop_descriptors, fs);
 	/* a read-only store does not grow */
 	return bid_store_writable(fs->store) ? bid_store_keep_limits(fs->store, &limits) : 0;
 }
@@ -203,7 +203,7 @@ static int serve_mount(struct session *session, int ready)
 	}
 	/* answers pending requests, which need the session */
 	bid_broker_free(fs->broker);
-	bid_store_on_release_fd(fs->store, NULL, NULL);
+	bid_store_on_drop_fd(fs->store, NULL, NULL);
 	bid_tmpfiles_end(fs->tmpfiles, serving && r == 0);
 	/* a signal is the usual way to unmount */
 	return serving && r >= 0 ? BID_EXIT_OK : BID_EXIT_SYSTEM;

@@ -3,9 +3,9 @@
  * Cross-process locks of downloads (docs/FORMAT.md, "Who fetches what"): among the processes with one store and the same servers,
  * one downloads an artifact, and the others wait. A lock ends with its process at the latest.
  *
- *   bid_download_lock_take()
+ *   bid_download_locks_try()
  *     the download
- *   bid_download_lock_release()
+ *   bid_download_locks_unlock()
  *
  * Any number of threads may use a struct bid_download_locks. All functions may block on disk for a moment. If a lock service hangs,
  * one thread waits for it, and the others a second at most.
@@ -33,9 +33,9 @@ uint64_t bid_download_lock_key(const struct bid_artifact *artifact, uint64_t ser
  * Take the lock of @key without waiting. Returns 0, also if @locks already has it: the first drop then releases it. Returns
  * -EBUSY if another process has it, or another negative errno on a file system without locks, or with locks that hang.
  */
-int bid_download_lock_take(struct bid_download_locks *locks, uint64_t key);
+int bid_download_locks_try(struct bid_download_locks *locks, uint64_t key);
 
 /* Release the lock of @key. */
-void bid_download_lock_release(struct bid_download_locks *locks, uint64_t key);
+void bid_download_locks_unlock(struct bid_download_locks *locks, uint64_t key);
 
 #endif

@@ -56,10 +56,10 @@ int bid_store_evict(struct bid_store *store, const struct bid_evict_config *conf
  * copy of the descriptor that the process keeps for readers of this file; the eviction does not count this file description as
  * open. The caller closes it. Any thread that writes to the store calls this.
  */
-typedef int (*bid_release_fd_fn)(void *user, const struct stat *st);
+typedef int (*bid_drop_fd_fn)(void *user, const struct stat *st);
 
 /* Set the callback, or remove it with NULL; no call runs after the return. No effect without BID_STORE_WRITE. */
-void bid_store_on_release_fd(struct bid_store *store, bid_release_fd_fn release_fd, void *user);
+void bid_store_on_drop_fd(struct bid_store *store, bid_drop_fd_fn drop_fd, void *user);
 
 /*
  * Start the gc thread. It evicts at the start, after each artifact published through @store, and every hour for other processes,

@@ -77,10 +77,10 @@ static void leave_bucket(struct bid_download *download)
 }
 
 /* Let other processes download the same, if @download has its lock. Without the broker's lock. */
-static void release_download_lock(struct bid_download *download)
+static void unlock_download(struct bid_download *download)
 {
 	if (atomic_exchange(&download->lock_wait.holds, false))
-		bid_download_lock_release(download->broker->download_locks, download->lock_wait.key);
+		bid_download_locks_unlock(download->broker->download_locks, download->lock_wait.key);
 }
 
 /* Is @download without waiters, present ones and ones that may return? Under the lock. */
@@ -452,7 +452,7 @@ static void deliver_result(struct bid_download *download, int error, struct bid_
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_tried_whole_files(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->artifact, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	release_download_lock(download);
+	unlock_download(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);
@@ -632,7 +632,7 @@ static void lock_or_poll(struct bid_download *download)
 	over = download->machine.state != BID_DOWNLOAD_NEW || broker->ending || is_unwanted(download);
 	pthread_mutex_unlock(&broker->lock);
 	wait->key = bid_download_lock_key(&download->artifact, broker->servers_hash);
-	r = over ? -ECANCELED : bid_download_lock_take(broker->download_locks, wait->key);
+	r = over ? -ECANCELED : bid_download_locks_try(broker->download_locks, wait->key);
 	wait->holds = r == 0;
 	/* any other error starts the download without the lock */
 	if (r == -EBUSY) {
@@ -708,7 +708,7 @@ static void wait_for_whole_file(struct bid_download *download)
 		return;
 	}
 	note_whole_file_error(&download->whole_file, error);
-	release_download_lock(download);
+	unlock_download(download);
 	bid_broker_submit(broker, waiter, &artifact);
 }
 

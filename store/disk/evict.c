@@ -201,7 +201,7 @@ static bool is_open_beside(struct bid_store *store, const char *path, int fd)
 static bool is_open(struct bid_store *store, const struct found *found)
 {
 	return is_open_beside(store, found->path, -1) &&
-	       is_open_beside(store, found->path, bid_space_release_fd(store->space, &found->st));
+	       is_open_beside(store, found->path, bid_space_drop_fd(store->space, &found->st));
 }
 
 /* Find the artifact of a record again. */

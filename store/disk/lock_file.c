@@ -176,7 +176,7 @@ static bool lock_in_time(struct bid_download_locks *locks)
 	return pthread_mutex_timedlock(&locks->lock, &deadline) == 0;
 }
 
-int bid_download_lock_take(struct bid_download_locks *locks, uint64_t key)
+int bid_download_locks_try(struct bid_download_locks *locks, uint64_t key)
 {
 	int r;
 
@@ -189,7 +189,7 @@ int bid_download_lock_take(struct bid_download_locks *locks, uint64_t key)
 	return r;
 }
 
-void bid_download_lock_release(struct bid_download_locks *locks, uint64_t key)
+void bid_download_locks_unlock(struct bid_download_locks *locks, uint64_t key)
 {
 	/* otherwise the lock ends with the process */
 	if (!lock_in_time(locks))

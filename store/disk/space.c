@@ -26,7 +26,7 @@ int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_
 	space->evict = evict;
 	space->searched_s = -FRUITLESS_S;
 	pthread_mutex_init(&space->lock, NULL);
-	pthread_mutex_init(&space->release_fd_lock, NULL);
+	pthread_mutex_init(&space->drop_fd_lock, NULL);
 	bid_cond_init(&space->kick);
 	*ret_space = space;
 	return 0;
@@ -44,33 +44,33 @@ void bid_space_free(struct bid_space *space)
 		pthread_join(space->thread, NULL);
 	}
 	pthread_cond_destroy(&space->kick);
-	pthread_mutex_destroy(&space->release_fd_lock);
+	pthread_mutex_destroy(&space->drop_fd_lock);
 	pthread_mutex_destroy(&space->lock);
 	free(space);
 }
 
-void bid_store_on_release_fd(struct bid_store *store, bid_release_fd_fn release_fd, void *user)
+void bid_store_on_drop_fd(struct bid_store *store, bid_drop_fd_fn drop_fd, void *user)
 {
 	struct bid_space *space = store->space;
 
 	if (!space)
 		return;
-	pthread_mutex_lock(&space->release_fd_lock);
-	space->release_fd = release_fd;
-	space->release_fd_user = user;
-	pthread_mutex_unlock(&space->release_fd_lock);
+	pthread_mutex_lock(&space->drop_fd_lock);
+	space->drop_fd = drop_fd;
+	space->drop_fd_user = user;
+	pthread_mutex_unlock(&space->drop_fd_lock);
 }
 
-int bid_space_release_fd(struct bid_space *space, const struct stat *st)
+int bid_space_drop_fd(struct bid_space *space, const struct stat *st)
 {
 	int fd = -1;
 
 	if (!space)
 		return -1;
-	pthread_mutex_lock(&space->release_fd_lock);
-	if (space->release_fd)
-		fd = space->release_fd(space->release_fd_user, st);
-	pthread_mutex_unlock(&space->release_fd_lock);
+	pthread_mutex_lock(&space->drop_fd_lock);
+	if (space->drop_fd)
+		fd = space->drop_fd(space->drop_fd_user, st);
+	pthread_mutex_unlock(&space->drop_fd_lock);
 	return fd;
 }
 

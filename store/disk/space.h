@@ -35,9 +35,9 @@ struct bid_space {
 	uint64_t evictable; /* bytes that could still be evicted after the last search for room, at this time */
 	int64_t searched_s;
 	struct bid_use uses[BID_SPACE_USES];
-	pthread_mutex_t release_fd_lock; /* protects the two fields below; held during the callback */
-	bid_release_fd_fn release_fd; /* may be NULL */
-	void *release_fd_user;
+	pthread_mutex_t drop_fd_lock; /* protects the two fields below; held during the callback */
+	bid_drop_fd_fn drop_fd; /* may be NULL */
+	void *drop_fd_user;
 };
 
 /* @store outlives @ret_space. */
@@ -46,8 +46,8 @@ int bid_space_new(struct bid_store *store, bid_space_evict_fn evict, struct bid_
 /* End the thread, if any. @space may be NULL. */
 void bid_space_free(struct bid_space *space);
 
-/* Call the bid_release_fd_fn for @st. @space may be NULL. */
-int bid_space_release_fd(struct bid_space *space, const struct stat *st);
+/* Call the bid_drop_fd_fn for @st. @space may be NULL. */
+int bid_space_drop_fd(struct bid_space *space, const struct stat *st);
 
 /* As bid_evict(); logs each eviction, or the error. */
 int bid_space_evict(struct bid_space *space, const struct bid_evict_config *config, uint64_t at_least, bool slack,

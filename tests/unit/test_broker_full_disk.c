@@ -53,7 +53,7 @@ struct slow {
 	struct call *call;
 };
 
-static int release_fd_slowly(void *user, const struct stat *st)
+static int drop_fd_slowly(void *user, const struct stat *st)
 {
 	struct slow *slow = user;
 
@@ -101,7 +101,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 			begin(state);
 		fixture = *state;
 		held = fetch_first(fixture, &slow.call);
-		bid_store_on_release_fd(fixture->store, release_fd_slowly, &slow);
+		bid_store_on_drop_fd(fixture->store, drop_fd_slowly, &slow);
 		held_elf(held, 0xb);
 		held->no_header = no_header[i];
 		call = call_for(fixture, &second);
@@ -112,7 +112,7 @@ static void test_full_disk_pauses_body_until_evicted(void **state)
 		assert_int_equal(call_wait(call), 0);
 		assert_content(call->fd, 0xb);
 		assert_int_equal(find(fixture, &first, NULL), -EINPROGRESS);
-		bid_store_on_release_fd(fixture->store, NULL, NULL);
+		bid_store_on_drop_fd(fixture->store, NULL, NULL);
 		/* each once */
 		assert_int_equal(held->requests, 2);
 		assert_int_equal(held->paused, 1);
@@ -130,7 +130,7 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 	struct held_server *held = fetch_first(fixture, &slow.call);
 	struct call *call;
 
-	bid_store_on_release_fd(fixture->store, release_fd_slowly, &slow);
+	bid_store_on_drop_fd(fixture->store, drop_fd_slowly, &slow);
 	held_elf(held, 0xb);
 	call = call_for(fixture, &second);
 	await_work(&slow);
@@ -141,7 +141,7 @@ static void test_cancel_of_paused_download_ends_at_once(void **state)
 	let_end(&slow);
 	fixture_end_broker(fixture);
 	fixture->broker = NULL;
-	bid_store_on_release_fd(fixture->store, NULL, NULL);
+	bid_store_on_drop_fd(fixture->store, NULL, NULL);
 }
 
 static void test_file_that_never_fits_is_refused(void **state)

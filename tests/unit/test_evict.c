@@ -317,7 +317,7 @@ struct kept {
 	bool may_be_read;
 };
 
-static int release_fd(void *user, const struct stat *st)
+static int drop_fd(void *user, const struct stat *st)
 {
 	struct kept *kept = user;
 
@@ -338,7 +338,7 @@ static void test_cached_descriptor_does_not_stop_eviction(void **state)
 	struct bid_file file = BID_FILE_NONE;
 	struct bid_evict_stats stats;
 
-	bid_store_on_release_fd(fixture->store, release_fd, &kept);
+	bid_store_on_drop_fd(fixture->store, drop_fd, &kept);
 	for (int i = 0; i < 2; i++) {
 		kept.may_be_read = i == 1;
 		fetch(fixture, ID_A, BID_KIND_ELF, "a");
@@ -354,7 +354,7 @@ static void test_cached_descriptor_does_not_stop_eviction(void **state)
 		assert_int_equal(kept.file.fd >= 0, kept.may_be_read);
 		bid_file_release(&kept.file);
 	}
-	bid_store_on_release_fd(fixture->store, NULL, NULL);
+	bid_store_on_drop_fd(fixture->store, NULL, NULL);
 }
 
 static void test_record_of_lost_download_does_not_evict_added_file(void **state)
@@ -442,9 +442,9 @@ static void test_file_added_during_eviction_stays(void **state)
 
 	fetch(fixture, ID_A, BID_KIND_DEBUGINFO, "a.debug");
 	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_MAY_DERIVE, &between.file), 0);
-	bid_store_on_release_fd(fixture->store, add_between, &between);
+	bid_store_on_drop_fd(fixture->store, add_between, &between);
 	assert_int_equal(bid_store_evict(fixture->store, &config, &stats), 0);
-	bid_store_on_release_fd(fixture->store, NULL, NULL);
+	bid_store_on_drop_fd(fixture->store, NULL, NULL);
 	assert_int_equal(between.marked, 0);
 	assert_int_equal(stats.evicted, 0);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_DEBUGINFO), 0);
