@@ -89,7 +89,7 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 	if (r == 0)
 		r = bid_store_symlink(fs->store, &node.id, text);
 	if (r == 0)
-		bid_whiteouts_drop(&fs->link_whiteouts, &node.id);
+		bid_whiteouts_remove(&fs->link_whiteouts, &node.id);
 	/* the first file of a build brings the link, and the kernel has not seen it yet */
 	if (r == -EEXIST && bid_tree_readlink(&fs->tree, &node, there, sizeof(there)) == 0 && strcmp(there, text) == 0)
 		r = 0;
@@ -106,7 +106,7 @@ static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char 
 	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
 
 	/* a LOOKUP by another name may have derived them again */
-	if (bid_whiteouts_drop(&fs->probe_whiteouts, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
+	if (bid_whiteouts_remove(&fs->probe_whiteouts, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
 		r = -errno;
 	if (r == 0 && snprintf(text, sizeof(text), "../../%s", path) < (int)sizeof(text))
 		bid_store_symlink(fs->store, id, text);

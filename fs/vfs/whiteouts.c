@@ -24,7 +24,7 @@ void bid_whiteouts_init(struct bid_whiteouts *whiteouts)
 void bid_whiteouts_release(struct bid_whiteouts *whiteouts)
 {
 	while (whiteouts->ids)
-		bid_whiteouts_drop(whiteouts, *(struct bid_id **)whiteouts->ids);
+		bid_whiteouts_remove(whiteouts, *(struct bid_id **)whiteouts->ids);
 	pthread_mutex_destroy(&whiteouts->lock);
 }
 
@@ -44,7 +44,7 @@ int bid_whiteouts_add(struct bid_whiteouts *whiteouts, const struct bid_id *id)
 	return added ? 0 : -ENOMEM;
 }
 
-bool bid_whiteouts_drop(struct bid_whiteouts *whiteouts, const struct bid_id *id)
+bool bid_whiteouts_remove(struct bid_whiteouts *whiteouts, const struct bid_id *id)
 {
 	struct bid_id **found, *dropped;
 

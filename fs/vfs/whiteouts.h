@@ -6,7 +6,7 @@
  *
  *	bid_whiteouts_init()
  *	bid_whiteouts_add()	UNLINK
- *	bid_whiteouts_drop()	a program makes the name again
+ *	bid_whiteouts_remove()	a program makes the name again
  *	bid_whiteouts_release()
  *
  * Locking: the set has one lock. Any thread may call.
@@ -31,7 +31,7 @@ void bid_whiteouts_release(struct bid_whiteouts *whiteouts);
 int bid_whiteouts_add(struct bid_whiteouts *whiteouts, const struct bid_id *id);
 
 /* Remove @id. Returns whether the set had it. */
-bool bid_whiteouts_drop(struct bid_whiteouts *whiteouts, const struct bid_id *id);
+bool bid_whiteouts_remove(struct bid_whiteouts *whiteouts, const struct bid_id *id);
 
 bool bid_whiteouts_has(struct bid_whiteouts *whiteouts, const struct bid_id *id);
 

@@ -303,7 +303,7 @@ static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 	if (r == 0 && futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim }) < 0)
 		r = -errno;
 	if (r == 0)
-		bid_whiteouts_drop(tmpfiles->probe_whiteouts, id);
+		bid_whiteouts_remove(tmpfiles->probe_whiteouts, id);
 	return r;
 }
 

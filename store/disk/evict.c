@@ -130,9 +130,9 @@ static void drop_remains(struct bid_store *store, const struct bid_artifact *art
 	if (!artifact->subpath) {
 		bid_beneath_prune(store->root, bid_layout_under(BID_STORE_UNNAMED, &artifact->id, unnamed));
 		if (bid_perf_link_look(store, &artifact->id, target) == BID_PERF_LINK_DANGLING)
-			bid_perf_link_drop(store, &artifact->id, target);
+			bid_perf_link_remove(store, &artifact->id, target);
 	}
-	bid_record_drop(store, artifact);
+	bid_record_remove(store, artifact);
 }
 
 /* bid_record_fn */
@@ -268,9 +268,9 @@ static int remove_candidate(const struct eviction *eviction, const struct candid
 		return 0;
 	emptied = r == 0 && !artifact->subpath;
 	if (emptied)
-		bid_objdir_drop_link(store, &artifact->id, ret_found->objdir);
+		bid_objdir_remove_link(store, &artifact->id, ret_found->objdir);
 	/* last: if this process is killed before, the next eviction finds the remains by the record */
-	bid_record_drop(store, artifact);
+	bid_record_remove(store, artifact);
 	return emptied;
 }
 

@@ -79,7 +79,7 @@ int bid_fact_write(struct bid_store *store, const char *folder, const struct bid
 	return r == 0 ? -EEXIST : r;
 }
 
-void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more)
+void bid_fact_remove(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more)
 {
 	char name[BID_LAYOUT_MAX + BID_FACT_MORE_MAX];
 	bid_auto_fd int dir = -1;

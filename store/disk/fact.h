@@ -24,7 +24,7 @@ int bid_fact_read(struct bid_store *store, const char *folder, const struct bid_
 int bid_fact_write(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more,
 		   const char *text);
 
-void bid_fact_drop(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more);
+void bid_fact_remove(struct bid_store *store, const char *folder, const struct bid_artifact *artifact, const char *more);
 
 /* Call @fn for each fact "xx/NAME", with xx in @first. Returns 0 or a negative errno. */
 typedef void (*bid_fact_fn)(void *user, const char *first, const char *name, const char *text);

@@ -235,7 +235,7 @@ void bid_negative_forget(struct bid_negative *negative, const struct bid_artifac
 
 	forget_in_memory(negative, artifact, server);
 	if (*server)
-		bid_fact_drop(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more));
+		bid_fact_remove(negative->store, BID_LAYOUT_ABSENT, artifact, name_of(server, more));
 }
 
 struct counting {

@@ -53,8 +53,8 @@ int bid_objdir_remove(struct bid_store *store, const char *path, unsigned kinds)
 	return (int)left;
 }
 
-void bid_objdir_drop_link(struct bid_store *store, const struct bid_id *disk_id, const char *path)
+void bid_objdir_remove_link(struct bid_store *store, const struct bid_id *disk_id, const char *path)
 {
-	if (bid_perf_link_drop(store, disk_id, path) == 0 && bid_objdir_kinds(store, path) != 0)
+	if (bid_perf_link_remove(store, disk_id, path) == 0 && bid_objdir_kinds(store, path) != 0)
 		bid_perf_link_point(store, disk_id, path);
 }

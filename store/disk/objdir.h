@@ -15,6 +15,6 @@ int bid_objdir_kinds(struct bid_store *store, const char *path);
 int bid_objdir_remove(struct bid_store *store, const char *path, unsigned kinds);
 
 /* Remove the link to the empty directory @path. The link stays if another process filled the directory meanwhile. */
-void bid_objdir_drop_link(struct bid_store *store, const struct bid_id *disk_id, const char *path);
+void bid_objdir_remove_link(struct bid_store *store, const struct bid_id *disk_id, const char *path);
 
 #endif

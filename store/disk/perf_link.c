@@ -119,7 +119,7 @@ int bid_perf_link_point(struct bid_store *store, const struct bid_id *disk_id, c
 	return r;
 }
 
-int bid_perf_link_drop(struct bid_store *store, const struct bid_id *disk_id, const char *target)
+int bid_perf_link_remove(struct bid_store *store, const struct bid_id *disk_id, const char *target)
 {
 	char link[BID_LAYOUT_MAX];
 	bid_auto_fd int fanout = -1;

@@ -33,7 +33,7 @@ bool bid_perf_link_points_to(int fanout, const struct bid_id *disk_id, const cha
 int bid_perf_link_point(struct bid_store *store, const struct bid_id *disk_id, const char *target);
 
 /* Remove the link of @disk_id if it leads to @target. Returns 0, or -ENOENT for another link. */
-int bid_perf_link_drop(struct bid_store *store, const struct bid_id *disk_id, const char *target);
+int bid_perf_link_remove(struct bid_store *store, const struct bid_id *disk_id, const char *target);
 
 /* Read the target of the link of @disk_id, whatever it leads to. -EINVAL if it is no symbolic link, or one of another form. */
 int bid_perf_link_target(struct bid_store *store, const struct bid_id *disk_id, char *ret_path, size_t size);

@@ -166,7 +166,7 @@ int bid_record_stat(struct bid_store *store, const struct bid_artifact *artifact
 	return fstatat(dir, name, ret_stat, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
 }
 
-int bid_record_drop(struct bid_store *store, const struct bid_artifact *artifact)
+int bid_record_remove(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int dir = -1;
 	char name[BID_LAYOUT_MAX];
@@ -234,7 +234,7 @@ int bid_record_set_how(struct bid_store *store, const struct bid_artifact *artif
 
 	/* a damaged record says nothing */
 	if (r == -EBADMSG && !from)
-		return bid_record_drop(store, artifact);
+		return bid_record_remove(store, artifact);
 	if (r < 0)
 		return r;
 	if (!from || strcmp(bid_json_string(record, "how"), from) == 0) {

@@ -41,7 +41,7 @@ bool bid_record_lacks_signer(struct bid_store *store, const struct bid_artifact 
 int bid_record_stat(struct bid_store *store, const struct bid_artifact *artifact, struct stat *ret_stat);
 
 /* Remove the record of @artifact. 0, -ENOENT if there is none, or as unlinkat(2). */
-int bid_record_drop(struct bid_store *store, const struct bid_artifact *artifact);
+int bid_record_remove(struct bid_store *store, const struct bid_artifact *artifact);
 
 /* Note that the artifact is used now, if its last use was before @if_before. -ENOENT if it has no record. */
 int bid_record_used(struct bid_store *store, const struct bid_artifact *artifact, time_t if_before);

@@ -32,7 +32,7 @@ void bid_remove_records(struct bid_store *store, const struct bid_id *disk_id, u
 {
 	for (int kind = BID_KIND_NONE + 1; kind < BID_KIND_COUNT; kind++)
 		if (kinds & 1U << kind)
-			bid_record_drop(store, &(struct bid_artifact){ .id = *disk_id, .kind = (enum bid_kind)kind });
+			bid_record_remove(store, &(struct bid_artifact){ .id = *disk_id, .kind = (enum bid_kind)kind });
 	if (last) {
 		bid_source_sections_remove(store, disk_id, BID_KIND_SOURCE);
 		bid_source_sections_remove(store, disk_id, BID_KIND_SECTION);
@@ -233,10 +233,10 @@ static int remove_link(struct bid_store *store, const struct bid_id *disk_id, co
 
 	switch (bid_perf_link_look(store, disk_id, target)) {
 	case BID_PERF_LINK_GOOD:
-		r = leads_elsewhere(store, names, n, target) ? 0 : bid_perf_link_drop(store, disk_id, target);
+		r = leads_elsewhere(store, names, n, target) ? 0 : bid_perf_link_remove(store, disk_id, target);
 		return r == -ENOENT ? 0 : r;
 	case BID_PERF_LINK_DANGLING:
-		r = bid_perf_link_drop(store, disk_id, target);
+		r = bid_perf_link_remove(store, disk_id, target);
 		if (r == 0)
 			removal->names++; /* the last remains of a name */
 		return r == -ENOENT ? 0 : r;

@@ -69,7 +69,7 @@ bool bid_remove_download(struct bid_store *store, const struct bid_artifact *art
 		return true;
 	if (stored.subpath) {
 		bid_source_section_remove(store, &stored);
-		bid_record_drop(store, &stored);
+		bid_record_remove(store, &stored);
 		return true;
 	}
 	bid_record_read(store, &stored, &record);
@@ -79,7 +79,7 @@ bool bid_remove_download(struct bid_store *store, const struct bid_artifact *art
 	bid_other_paths_each(store, &stored.id, remove_copy, &download);
 	json_decref(record);
 	if (!download.kept)
-		bid_record_drop(store, &stored);
+		bid_record_remove(store, &stored);
 	bid_derived_forget(store, &stored.id);
 	bid_source_sections_remove(store, &stored.id, BID_KIND_SECTION);
 	return !download.kept;
@@ -94,5 +94,5 @@ void bid_remove_download_before_add(struct bid_store *store, const struct bid_ar
 	lock = bid_store_lock(store, true);
 	bid_remove_download(store, artifact);
 	/* a file that stays is the user's from now on */
-	bid_record_drop(store, artifact);
+	bid_record_remove(store, artifact);
 }

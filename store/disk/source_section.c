@@ -120,7 +120,7 @@ static int remove_one(void *user, const struct bid_artifact *artifact)
 {
 	struct bid_store *store = user;
 
-	bid_record_drop(store, artifact);
+	bid_record_remove(store, artifact);
 	bid_source_section_remove(store, artifact);
 	return 0;
 }

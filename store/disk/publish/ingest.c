@@ -546,7 +546,7 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
 
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0 && !ingest->added.known)
-		bid_record_drop(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
+		bid_record_remove(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
 	if (r == -EEXIST) {
 		r = reuse_stored(store, ingest, durability);
 		/* the existing file is wrong and stays, or could not be moved to the quarantine */
@@ -840,7 +840,7 @@ static int update_file(struct bid_store *store, struct bid_ingest *ingest, bool 
 	*ret_replaced = r > 0;
 	/* it is of the bytes from before */
 	if (r > 0)
-		bid_record_drop(store, &artifact);
+		bid_record_remove(store, &artifact);
 	return r < 0 ? r : 0;
 }
 

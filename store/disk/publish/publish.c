@@ -194,6 +194,6 @@ int bid_publish_or_replace(struct bid_store *store, const struct bid_artifact *a
 		r = bid_publish(store, &artifact->id, artifact->kind, path, durable, file, NULL);
 	/* also remove a record of a download killed meanwhile */
 	if (r == 0)
-		bid_record_drop(store, artifact);
+		bid_record_remove(store, artifact);
 	return r;
 }

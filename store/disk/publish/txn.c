@@ -300,7 +300,7 @@ const char *bid_txn_reason(const struct bid_txn *txn)
 
 void bid_store_forget_digest(struct bid_store *store, const struct bid_artifact *artifact)
 {
-	bid_fact_drop(store, BID_LAYOUT_FIRST, artifact, "");
+	bid_fact_remove(store, BID_LAYOUT_FIRST, artifact, "");
 }
 
 int bid_txn_quarantine(struct bid_txn *txn)
@@ -483,9 +483,9 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *arti
 	r = publish_object(txn, &artifact->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
 	if (recorded && !*ret_ours)
-		bid_record_drop(txn->store, artifact);
+		bid_record_remove(txn->store, artifact);
 	else if (*ret_ours && !origin)
-		bid_record_drop(txn->store, artifact);
+		bid_record_remove(txn->store, artifact);
 	else if (*ret_ours && !recorded)
 		write_record(txn, artifact, origin, digest);
 	return r;

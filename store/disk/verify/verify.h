@@ -100,7 +100,7 @@ int bid_verify_private(struct bid_verify *verify);
 int bid_verify_private_rest(struct bid_verify *verify);
 
 /* Remove the file, or empty directory, @path of the private folder. Returns whether it is gone. */
-bool bid_verify_drop(struct bid_verify *verify, const char *path);
+bool bid_verify_remove(struct bid_verify *verify, const char *path);
 
 /* Compute and count the digest of the file at @fd. Returns 0, a negative errno, or the result of a callback. */
 int bid_verify_digest(struct bid_verify *verify, int fd, char ret_digest[static BID_DIGEST_MAX]);

@@ -91,7 +91,7 @@ int bid_verify_fanout(struct bid_verify *verify, const struct bid_id *disk_id)
 	return none;
 }
 
-bool bid_verify_drop(struct bid_verify *verify, const char *path)
+bool bid_verify_remove(struct bid_verify *verify, const char *path)
 {
 	return bid_beneath_unlink(verify->store->root, path) == 0 || bid_beneath_rmdir(verify->store->root, path) == 0;
 }
@@ -103,7 +103,7 @@ static int report_no_folder(struct bid_verify *verify, const char *path)
 
 	if (verify->config->ids)
 		return 0;
-	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
+	finding.repaired = verify->config->repair && bid_verify_remove(verify, path);
 	return bid_verify_found(verify, &finding);
 }
 

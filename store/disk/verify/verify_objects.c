@@ -391,7 +391,7 @@ static int check_empty(struct bid_verify *verify, const struct bid_objdir *entry
 		/* the directory first: if a writer adds to it, both it and its link stay */
 		bid_beneath_prune(verify->store->root, entry->path);
 		finding.repaired = bid_beneath_stat(verify->store->root, entry->path, &st) == -ENOENT;
-		if (finding.repaired && bid_perf_link_drop(verify->store, &entry->id, entry->path) == 0)
+		if (finding.repaired && bid_perf_link_remove(verify->store, &entry->id, entry->path) == 0)
 			verify->unlinked = true;
 	}
 	return bid_verify_found(verify, &finding);
@@ -429,7 +429,7 @@ int bid_verify_entry(void *user, const struct bid_objdir *entry)
 
 		r = bid_objdir_remove(verify->store, entry->path, 0);
 		if (r <= 0)
-			bid_objdir_drop_link(verify->store, &entry->id, entry->path);
+			bid_objdir_remove_link(verify->store, &entry->id, entry->path);
 		verify->unlinked = true;
 		left.kinds = r > 0 ? (unsigned)r : 0;
 	}
@@ -450,7 +450,7 @@ static bool remove_link(struct bid_verify *verify, const struct bid_id *disk_id,
 	enum bid_perf_link_state state = bid_perf_link_look(verify->store, disk_id, now);
 
 	if ((state != BID_PERF_LINK_DANGLING && state != BID_PERF_LINK_MISMATCHED) ||
-	    bid_perf_link_drop(verify->store, disk_id, target) < 0)
+	    bid_perf_link_remove(verify->store, disk_id, target) < 0)
 		return state == BID_PERF_LINK_GOOD;
 	verify->unlinked = true;
 	return true;

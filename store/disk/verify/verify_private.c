@@ -83,7 +83,7 @@ static bool is_stale(struct bid_verify *verify, struct bid_finding *finding)
 	if (open_file(verify->store, &finding->artifact, &file) != -ENOENT ||
 	    bid_beneath_stat(verify->store->root, finding->path, &st) < 0)
 		return false;
-	finding->repaired = verify->config->repair && bid_verify_drop(verify, finding->path);
+	finding->repaired = verify->config->repair && bid_verify_remove(verify, finding->path);
 	return true;
 }
 
@@ -92,7 +92,7 @@ static bool remove_source_section(struct bid_verify *verify, struct bid_finding 
 {
 	int r = bid_source_section_remove(verify->store, &finding->artifact);
 
-	bid_record_drop(verify->store, &finding->artifact);
+	bid_record_remove(verify->store, &finding->artifact);
 	return finding->name_free = r == 0 || r == -ENOENT;
 }
 
@@ -108,7 +108,7 @@ static bool repair_record(struct bid_verify *verify, struct bid_finding *finding
 	if (finding->artifact.subpath)
 		return remove_source_section(verify, finding);
 	/* without a sound record nothing may evict an object, and nothing vouches for it */
-	return bid_verify_drop(verify, finding->path) &&
+	return bid_verify_remove(verify, finding->path) &&
 	       (bid_kind_has_subpath(finding->artifact.kind) || bid_record_write(verify->store, &pinned) == 0);
 }
 
@@ -272,7 +272,7 @@ static int visit_derived(struct bid_verify *verify, const struct bid_verify_fold
 		finding.text = bid_strerror(r);
 		return bid_verify_found(verify, &finding);
 	}
-	finding.repaired = verify->config->repair && bid_verify_drop(verify, path);
+	finding.repaired = verify->config->repair && bid_verify_remove(verify, path);
 	return bid_verify_found(verify, &finding);
 }
 
