@@ -12,7 +12,7 @@
 #include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/std_fds.h"
+#include "base/process.h"
 #include "base/world_readable.h"
 #include "fuse/passthrough.h"
 #include "fuse/session.h"

@@ -13,9 +13,9 @@
 #include "api/default_stores.h"
 #include "base/array.h"
 #include "base/cleanup.h"
-#include "base/did_you_mean.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/text.h"
 #include "mountpoint.h"
 #include "servers.h"
 

@@ -19,9 +19,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/cpus.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "fuse/ops.h"
 
 struct request_loop {

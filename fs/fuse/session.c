@@ -13,7 +13,7 @@
 #include "api/evict.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "base/sd_notify.h"
+#include "base/process.h"
 #include "fuse/ops.h"
 #include "fuse/passthrough.h"
 #include "fuse/request_loop.h"

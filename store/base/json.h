@@ -6,8 +6,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 /* Paths and messages may be of any bytes; JSON is not: invalid UTF-8 becomes U+FFFD. NULL is null. NULL for want of memory. */
 static inline json_t *bid_json_text(const char *bytes)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/escape.h"
+#include "base/text.h"
 
 enum { MESSAGE_MAX = 2048 };
 

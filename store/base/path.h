@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Paths of open files, by /proc (proc_pid_fd(5)), paths through permitted links, and the form of a path. */
+/* Paths of open files, by /proc (proc_pid_fd(5)), through permitted links, and in mounts of bidfs; the form of a path. */
 #ifndef BID_BASE_PATH_H
 #define BID_BASE_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
 
 #define BID_FD_PATH_MAX 32
 
@@ -37,5 +38,11 @@ bool bid_path_strip_deleted(char *path);
 
 /* Is @path relative, without a component that is empty, "." or ".."? Two such paths of one name are the same text. */
 bool bid_path_is_plain(const char *path);
+
+/* Is @path not a store, but a mount of bidfs, perhaps over the store itself? Blocks as long as its daemon does. */
+bool bid_is_mount(const char *path);
+
+/* Is the file open at @fd, with @st, in a mount of bidfs in this namespace? Reads the table of mounts for any file on FUSE. */
+bool bid_is_in_mount(int fd, const struct stat *st);
 
 #endif

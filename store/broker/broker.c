@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "broker/download.h"
 
 static void init_locks(struct bid_broker *broker)

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "broker/download.h"
 
 void bid_broker_arm(struct bid_broker *broker, struct bid_timer *timer, int64_t at_ms)

@@ -13,8 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/is_mount.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "ctl/mounts.h"
 
 enum {

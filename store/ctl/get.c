@@ -8,7 +8,6 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/is_mount.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/path.h"

@@ -14,10 +14,10 @@
 #include <bid/version.h>
 
 #include "base/array.h"
-#include "base/did_you_mean.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/std_fds.h"
+#include "base/process.h"
+#include "base/text.h"
 #include "ctl/ctl.h"
 #include "ctl/output.h"
 

@@ -8,8 +8,8 @@
 
 #include "api/default_stores.h"
 #include "base/cleanup.h"
-#include "base/is_mount.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "ctl/ctl.h"
 
 enum ctl_status ctl_store_path(const struct ctl *ctl, char *ret_path, size_t size)

@@ -13,8 +13,8 @@
 #include "api/elf.h"
 #include "api/remove.h"
 #include "base/cleanup.h"
-#include "base/is_mount.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "ctl/ctl.h"
 #include "ctl/running_kernel.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/escape.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 
 bool ctl_is_terminal(FILE *file)
 {

@@ -10,8 +10,8 @@
 
 #include "api/fetch.h"
 #include "base/cleanup.h"
-#include "base/is_mount.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "ctl/mounts.h"
 
 const char *ctl_servers_why_none(const struct ctl *ctl, const struct bid_store *store, enum bid_kind kind)

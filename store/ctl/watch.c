@@ -20,7 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/sd_notify.h"
+#include "base/process.h"
 #include "ctl/add_mapped_code.h"
 #include "ctl/child.h"
 #include "ctl/mounts.h"

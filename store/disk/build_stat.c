@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/is_mount.h"
+#include "base/path.h"
 #include "disk/beneath.h"
 #include "disk/foreign_layout.h"
 #include "disk/id_dirs.h"

@@ -8,7 +8,7 @@
 #include "api/request.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "disk/derived.h"
 #include "disk/fact.h"
 #include "disk/layout.h"

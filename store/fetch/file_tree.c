@@ -28,7 +28,7 @@
 #include "api/fetch.h"
 #include "base/cleanup.h"
 #include "base/path.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "base/world_readable.h"
 #include "fetch/response.h"
 

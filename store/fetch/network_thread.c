@@ -14,7 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "fetch/file_tree.h"
 #include "fetch/url.h"
 

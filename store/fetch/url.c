@@ -11,7 +11,7 @@
 
 #include "api/fetch.h"
 #include "base/cleanup.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 /* Returns the length of the scheme (RFC 3986, 3.1) of @url, or 0 without one. */
 static size_t scheme_length(const char *url)

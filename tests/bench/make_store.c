@@ -23,7 +23,7 @@
 #include "../random.h"
 #include "../small_elf.h"
 #include "base/cleanup.h"
-#include "base/cpus.h"
+#include "base/process.h"
 #include "rounds.h"
 
 enum { ID_LEN = SMALL_ELF_ID_LEN, PATHS_OF_A_DIR = 100, FANOUT = 256, MAKERS_MAX = 8 };

@@ -22,7 +22,6 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/is_mount.h"
 #include "base/kallsyms.h"
 #include "base/local_error.h"
 #include "base/log.h"

@@ -9,8 +9,7 @@
 #include <bid/error.h>
 
 #include "base/cleanup.h"
-#include "base/cpus.h"
-#include "base/thread.h"
+#include "base/process.h"
 #include "disk/beneath.h"
 #include "disk/dirwalk.h"
 #include "disk/layout.h"

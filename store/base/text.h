@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Escape untrusted text for a terminal: for all output, messages and JSON. */
-#ifndef BID_BASE_ESCAPE_H
-#define BID_BASE_ESCAPE_H
+/* Text: untrusted text for a terminal, UTF-8, mistyped words. */
+#ifndef BID_BASE_TEXT_H
+#define BID_BASE_TEXT_H
 
 enum bid_escape_form {
 	BID_ESCAPE_TEXT, /* "\xNN" for each byte: one line without tabs */
@@ -14,5 +14,14 @@ enum bid_escape_form {
  * for want of memory.
  */
 char *bid_escape(const char *text, enum bid_escape_form form);
+
+/* Copy @bytes as UTF-8, with U+FFFD for invalid sequences. The caller frees it; NULL for want of memory. */
+char *bid_utf8(const char *bytes);
+
+/*
+ * Return the first of @names (NULL-terminated) that begins with @word; else the first that differs from it in one letter, or in the
+ * order of two neighbours. Returns NULL without such a name.
+ */
+const char *bid_did_you_mean(const char *word, const char *const *names);
 
 #endif
