@@ -6,14 +6,14 @@
 bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_breaker *breaker = &server->breaker;
-	struct bid_transfer_result *result = &transfer->result;
+	struct bid_transfer_end *end = &transfer->end;
 	bool refused;
 
 	pthread_mutex_lock(&server->fetch->lock);
 	refused = bid_breaker_refuses(breaker, now);
 	if (refused) {
-		*result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_UNAVAILABLE };
-		bid_breaker_describe(breaker, result->text, sizeof(result->text));
+		*end = (struct bid_transfer_end){ .outcome = BID_OUTCOME_UNAVAILABLE };
+		bid_breaker_describe(breaker, end->text, sizeof(end->text));
 	}
 	pthread_mutex_unlock(&server->fetch->lock);
 	return refused;
@@ -72,7 +72,7 @@ void bid_http_server_note_late(struct bid_http_server *server, struct bid_transf
 		return;
 	server->late = true;
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->trial, health, 0, transfer->result.text);
+	bid_breaker_note(&server->breaker, now, transfer->trial, health, 0, transfer->end.text);
 	pthread_mutex_unlock(&server->fetch->lock);
 	/* the trial has failed, and the next one is another request */
 	transfer->trial = false;
@@ -81,10 +81,10 @@ void bid_http_server_note_late(struct bid_http_server *server, struct bid_transf
 
 void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now)
 {
-	const struct bid_transfer_result *result = &transfer->result;
+	const struct bid_transfer_end *end = &transfer->end;
 	int64_t retry_after_s = transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S ? transfer->retry_after_s : 0;
 
 	pthread_mutex_lock(&server->fetch->lock);
-	bid_breaker_note(&server->breaker, now, transfer->trial, result->health, retry_after_s, result->text);
+	bid_breaker_note(&server->breaker, now, transfer->trial, end->health, retry_after_s, end->text);
 	pthread_mutex_unlock(&server->fetch->lock);
 }

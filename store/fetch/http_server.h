@@ -48,7 +48,7 @@ struct bid_http_server {
 	struct bid_timer alarm; /* another look at the queue, after retry_after_until */
 };
 
-/* Is the breaker open, or its trial in flight? Then sets the result of @transfer, and returns true. */
+/* Is the breaker open, or its trial in flight? Then sets the end of @transfer, and returns true. */
 bool bid_http_server_refuses(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
 /* Note a request of @transfer, not refused @now. With an open breaker it is the trial. */
@@ -63,7 +63,7 @@ void bid_http_server_note_response(struct bid_http_server *server, struct bid_tr
  */
 void bid_http_server_note_late(struct bid_http_server *server, struct bid_transfer *transfer, int64_t now);
 
-/* Note the result of the last request of @transfer. */
+/* Note the end of the last request of @transfer. */
 void bid_http_server_note_end(struct bid_http_server *server, const struct bid_transfer *transfer, int64_t now);
 
 #endif

@@ -27,18 +27,18 @@
 #define LOOK_AGAIN_MS	  50 /* between two looks at the end of a pause */
 #define TREE_SOCKETS_MAX  256 /* the ready ones of others wait for the next wake-up */
 
-/* Report the result of @transfer to its receiver. */
-static void report_result(struct bid_transfer *transfer)
+/* Report the end of @transfer to its receiver. */
+static void report_end(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
 	/* other statuses may be temporary */
 	bool lasting = response->status == 400 || response->status == 403;
 	bid_auto_free char *url = bid_fetch_url_shown(transfer->url), *redirect = bid_transfer_redirect(transfer);
 	struct bid_server_response final = {
-		.outcome = transfer->result.outcome,
+		.outcome = transfer->end.outcome,
 		.not_sent = transfer->requests == 0,
 		.lasting = lasting,
-		.text = transfer->result.text,
+		.text = transfer->end.text,
 		.url = url,
 		.redirect = redirect,
 		.requests = transfer->requests,
@@ -62,7 +62,7 @@ static bool finish_transfer(struct bid_transfer *transfer)
 	struct bid_fetch *fetch = server->fetch;
 	bool last;
 
-	report_result(transfer);
+	report_end(transfer);
 	pthread_mutex_lock(&fetch->lock);
 	TAILQ_REMOVE(&fetch->live, transfer, live);
 	if (transfer->order != BID_TRANSFER_NO_ORDER)
@@ -155,7 +155,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		transfer->counted = 1;
 	bid_transfer_plan_resume(transfer);
 	/* a trial is one request, without a retry */
-	if (!transfer->result.retry || transfer->trial || transfer->counted > fetch->config.retries)
+	if (!transfer->end.retry || transfer->trial || transfer->counted > fetch->config.retries)
 		return false;
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S || at >= transfer->ends_at)
 		return false;
@@ -165,7 +165,7 @@ static bool plan_retry(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	/* an error page is no part of the body */
 	if (transfer->state == BID_TRANSFER_BODY && bid_response_has_artifact(&transfer->response) && transfer->receiver.broke_off)
 		transfer->receiver.broke_off(transfer->user);
-	memcpy(transfer->before, transfer->result.text, sizeof(transfer->before));
+	memcpy(transfer->before, transfer->end.text, sizeof(transfer->before));
 	transfer->state = BID_TRANSFER_BACKOFF;
 	bid_transfer_set_deadline(transfer, at);
 	return true;
@@ -182,22 +182,21 @@ static void end_transfer(struct bid_fetch *fetch, struct bid_transfer *transfer)
 		dispatch_queue(server);
 }
 
-/* Act on the result of a request. */
+/* Act on the end of a request. */
 static void end_request(struct bid_fetch *fetch, struct bid_transfer *transfer)
 {
-	struct bid_transfer_result *result = &transfer->result;
+	struct bid_transfer_end *end = &transfer->end;
 	struct bid_http_server *server = transfer->server;
 
-	transfer->retry_after_s = result->health == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
+	transfer->retry_after_s = end->health == BID_HEALTH_BAD ? bid_transfer_retry_after(transfer) : 0;
 	bid_transfer_stop(transfer);
 	if (plan_retry(fetch, transfer))
 		return;
 	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (transfer->retry_after_s > BID_RETRY_AFTER_WAIT_S) {
-		size_t len = strlen(result->text);
+		size_t len = strlen(end->text);
 
-		snprintf(result->text + len, sizeof(result->text) - len, " (Retry-After: %lld s)",
-			 (long long)transfer->retry_after_s);
+		snprintf(end->text + len, sizeof(end->text) - len, " (Retry-After: %lld s)", (long long)transfer->retry_after_s);
 	}
 	end_transfer(fetch, transfer);
 }
@@ -208,7 +207,7 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	struct bid_http_server *server = transfer->server;
 
 	/* clear the outcome alone: the next request needs the other fields */
-	transfer->result.outcome = BID_OUTCOME_NONE;
+	transfer->end.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
 		bid_transfer_classify_deadline(transfer, now);
 		end_request(fetch, transfer);
@@ -240,7 +239,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	if (!transfer->easy)
 		return;
 	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
-	if (code == CURLE_OK && transfer->result.outcome == BID_OUTCOME_NONE)
+	if (code == CURLE_OK && transfer->end.outcome == BID_OUTCOME_NONE)
 		return;
 	bid_transfer_classify_end(transfer, code);
 	end_request(fetch, transfer);
@@ -257,7 +256,7 @@ static void cancel_transfer(struct bid_fetch *fetch, struct bid_transfer *transf
 		server->running--;
 	}
 	bid_transfer_stop(transfer);
-	transfer->result = (struct bid_transfer_result){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
+	transfer->end = (struct bid_transfer_end){ .outcome = BID_OUTCOME_CANCELLED, .text = "cancelled" };
 	bid_http_server_note_end(server, transfer, bid_clock_ms());
 	if (finish_transfer(transfer))
 		dispatch_queue(server);
@@ -328,7 +327,7 @@ static void expire_transfer(void *user)
 	}
 	bid_transfer_classify_deadline(transfer, now);
 	/* a late transfer continues, but the breaker may refuse queued ones */
-	if (transfer->result.outcome != BID_OUTCOME_NONE)
+	if (transfer->end.outcome != BID_OUTCOME_NONE)
 		end_request(fetch, transfer);
 	else
 		dispatch_queue(transfer->server);

@@ -65,18 +65,18 @@ static enum bid_health health_of(const struct bid_transfer *transfer, enum bid_o
 	}
 }
 
-/* Set the result. */
+/* Set the end. */
 __attribute__((format(printf, 4, 5))) static void classify(struct bid_transfer *transfer, enum bid_outcome outcome, bool retry,
 							   const char *format, ...)
 {
-	struct bid_transfer_result *result = &transfer->result;
+	struct bid_transfer_end *end = &transfer->end;
 	va_list arguments;
 
-	result->outcome = outcome;
-	result->retry = retry;
-	result->health = health_of(transfer, outcome);
+	end->outcome = outcome;
+	end->retry = retry;
+	end->health = health_of(transfer, outcome);
 	va_start(arguments, format);
-	vsnprintf(result->text, sizeof(result->text), format, arguments);
+	vsnprintf(end->text, sizeof(end->text), format, arguments);
 	va_end(arguments);
 }
 
@@ -88,28 +88,28 @@ static bool is_server_error(const struct bid_transfer *transfer)
 	return bid_response_is_server_error(response) || (response->status == 400 && !transfer->server->understands);
 }
 
-/* Set the result of the response's status. */
+/* Set the end by the response's status. */
 static void classify_status(struct bid_transfer *transfer)
 {
-	struct bid_transfer_result *result = &transfer->result;
+	struct bid_transfer_end *end = &transfer->end;
 
 	/* the file has changed: request the whole */
 	if (transfer->resume.offset && transfer->response.status == 416) {
 		classify(transfer, BID_OUTCOME_UNAVAILABLE, true, "HTTP 416: the file has changed");
 		return;
 	}
-	result->health = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
-	result->outcome = bid_response_outcome(&transfer->response, &result->retry);
+	end->health = is_server_error(transfer) ? BID_HEALTH_BAD : BID_HEALTH_HEALTHY;
+	end->outcome = bid_response_outcome(&transfer->response, &end->retry);
 	/* without X-DEBUGINFOD-MAXSIZE the status means something else (RFC 9110, 15.5.7) */
-	if (result->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
-		result->outcome = BID_OUTCOME_REFUSED;
+	if (end->outcome == BID_OUTCOME_TOO_LARGE && bid_transfer_config(transfer)->max_size == 0)
+		end->outcome = BID_OUTCOME_REFUSED;
 	if (transfer->server->tree)
-		snprintf(result->text, sizeof(result->text), "%s", *transfer->response.text ? transfer->response.text : "read");
+		snprintf(end->text, sizeof(end->text), "%s", *transfer->response.text ? transfer->response.text : "read");
 	else
-		bid_response_describe(&transfer->response, result->text, sizeof(result->text));
+		bid_response_describe(&transfer->response, end->text, sizeof(end->text));
 }
 
-/* Set the result of the receiver's @error. */
+/* Set the end by the receiver's @error. */
 static void classify_receiver(struct bid_transfer *transfer, int error)
 {
 	char words[128];
@@ -152,7 +152,7 @@ static const struct ending {
 	{ CURLE_TOO_MANY_REDIRECTS, BID_OUTCOME_REFUSED, false, "redirected too often" },
 	{ CURLE_URL_MALFORMAT, BID_OUTCOME_REFUSED, false, "redirected to an invalid URL" },
 	{ CURLE_BAD_CONTENT_ENCODING, BID_OUTCOME_REFUSED, false, "came in an encoding that cannot be decoded:" },
-	/* the callbacks set a result for their own errors: libcurl decodes the first member of a gzip body alone */
+	/* the callbacks set the end for their own errors: libcurl decodes the first member of a gzip body alone */
 	{ CURLE_WRITE_ERROR, BID_OUTCOME_REFUSED, false, "came in an encoding that libcurl does not decode" },
 	{ CURLE_WEIRD_SERVER_REPLY, BID_OUTCOME_UNAVAILABLE, true, "malformed response:" },
 	{ CURLE_OUT_OF_MEMORY, BID_OUTCOME_FAILED, false, "out of memory" },
@@ -248,7 +248,7 @@ static void classify_open_end(struct bid_transfer *transfer)
 
 	classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "%s, which may be incomplete",
 		 format_amount(transfer, received, sizeof(received)));
-	transfer->result.health = BID_HEALTH_HEALTHY;
+	transfer->end.health = BID_HEALTH_HEALTHY;
 }
 
 /* Does the server declare the source file as empty? An empty body alone may come from a cache or from a failing server. */
@@ -281,16 +281,16 @@ static void classify_response(struct bid_transfer *transfer)
 	else
 		classify_status(transfer);
 	/* the header callback refuses an unrequested part: a 206 that gets here counts as 200 */
-	if (transfer->result.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
-		transfer->result.outcome = BID_OUTCOME_FOUND;
+	if (transfer->end.outcome == BID_OUTCOME_REFUSED && transfer->response.status == 206)
+		transfer->end.outcome = BID_OUTCOME_FOUND;
 	/* the broker checks the build-id */
-	if (transfer->result.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->artifact.kind))
-		transfer->result.health = BID_HEALTH_NONE;
+	if (transfer->end.outcome == BID_OUTCOME_FOUND && bid_kind_is_elf(transfer->artifact.kind))
+		transfer->end.health = BID_HEALTH_NONE;
 }
 
 void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code)
 {
-	if (transfer->result.outcome != BID_OUTCOME_NONE)
+	if (transfer->end.outcome != BID_OUTCOME_NONE)
 		return;
 	/* for an error, the header is enough */
 	if (code == CURLE_OK || (transfer->state == BID_TRANSFER_BODY && !bid_response_has_artifact(&transfer->response)))
@@ -308,10 +308,10 @@ static void classify_late(struct bid_transfer *transfer, int64_t now)
 	/* no retry, which would be late again */
 	classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "no response within %g s", (double)waited / 1000);
 	bid_http_server_note_late(transfer->server, transfer, now);
-	transfer->result.health = BID_HEALTH_NONE;
+	transfer->end.health = BID_HEALTH_NONE;
 	if (waited >= config->answer_ms)
 		return;
-	transfer->result = (struct bid_transfer_result){ 0 };
+	transfer->end = (struct bid_transfer_end){ 0 };
 	waited += config->first_byte_ms;
 	bid_transfer_set_deadline(transfer, transfer->sent_at + (waited < config->answer_ms ? waited : config->answer_ms));
 }
@@ -331,13 +331,13 @@ void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 
-	if (transfer->result.outcome != BID_OUTCOME_NONE)
+	if (transfer->end.outcome != BID_OUTCOME_NONE)
 		return;
 	if (now >= transfer->ends_at) {
 		classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* no failure of the server: the limit is local, and bytes arrive */
 		if (transfer->state == BID_TRANSFER_BODY)
-			transfer->result.health = BID_HEALTH_NONE;
+			transfer->end.health = BID_HEALTH_NONE;
 		return;
 	}
 
@@ -428,7 +428,7 @@ static int on_request(void *user, char *primary_ip, char *local_ip, int primary_
 	return CURL_PREREQFUNC_OK;
 }
 
-/* Accept the requested part of a body. Returns 0, or -1 with the result set. */
+/* Accept the requested part of a body. Returns 0, or -1 with the end set. */
 static int begin_part(struct bid_transfer *transfer)
 {
 	const struct bid_response *response = &transfer->response;
@@ -455,7 +455,7 @@ static bool is_for_page(const struct bid_transfer *transfer)
 }
 
 /*
- * Refuse a source file or a section if the header contradicts it, and set the result. The X-DEBUGINFOD-SIZE of a section may be
+ * Refuse a source file or a section if the header contradicts it, and set the end. The X-DEBUGINFOD-SIZE of a section may be
  * that of the whole file, which elfutils' server has just unpacked.
  */
 static bool refuses_text(struct bid_transfer *transfer)
@@ -471,10 +471,10 @@ static bool refuses_text(struct bid_transfer *transfer)
 	else if (transfer->artifact.kind == BID_KIND_SOURCE && bid_response_contradicts_itself(response))
 		classify(transfer, BID_OUTCOME_REJECTED, false, "announced as %" PRIu64 " bytes, and as %" PRIu64,
 			 response->content_length, response->debuginfod_size);
-	return transfer->result.outcome != BID_OUTCOME_NONE;
+	return transfer->end.outcome != BID_OUTCOME_NONE;
 }
 
-/* Accept the whole body. Returns 0, or non-zero with the result set. */
+/* Accept the whole body. Returns 0, or non-zero with the end set. */
 static int begin_whole(struct bid_transfer *transfer)
 {
 	int r;
@@ -793,7 +793,7 @@ void bid_transfer_begin(struct bid_transfer *transfer)
 	transfer->header_bytes = 0;
 	transfer->redirects = 0;
 	transfer->received = 0;
-	transfer->result = (struct bid_transfer_result){ 0 };
+	transfer->end = (struct bid_transfer_end){ 0 };
 	transfer->curl_error[0] = '\0';
 	begin_connect(transfer);
 

@@ -47,8 +47,8 @@ enum bid_transfer_order {
 	BID_TRANSFER_CANCEL,
 };
 
-/* Result of a request. */
-struct bid_transfer_result {
+/* The end of a request. */
+struct bid_transfer_end {
 	enum bid_outcome outcome; /* BID_OUTCOME_NONE while the request runs */
 	bool retry; /* after a backoff */
 	enum bid_health health; /* health signal of the server */
@@ -96,7 +96,7 @@ struct bid_transfer {
 	bool paused; /* by its receiver, also beyond the end of the request */
 	struct bid_resume resume; /* requested part */
 	uint64_t received; /* bytes of the body, including the resumed part */
-	struct bid_transfer_result result;
+	struct bid_transfer_end end;
 };
 
 /* Make the handle whose copies the transfers use. @ret_template is set even after a failure. Returns 0 or -ENOMEM. */
@@ -109,7 +109,7 @@ void bid_transfer_free(struct bid_transfer *transfer);
 /* Set `resume` for the next request. */
 void bid_transfer_plan_resume(struct bid_transfer *transfer);
 
-/* Begin a request. After a failure its result is set, and its deadline is over. */
+/* Begin a request. After a failure its end is set, and its deadline is over. */
 void bid_transfer_begin(struct bid_transfer *transfer);
 
 /* Returns the target of the last redirect, without user name, password and query, or NULL; the caller frees it. */
@@ -118,13 +118,13 @@ char *bid_transfer_redirect(const struct bid_transfer *transfer);
 /* Returns Retry-After in seconds, or 0. */
 int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 
-/* Take what a file:// tree has sent, if anything. Returns true at the end of the request, with its result set. */
+/* Take what a file:// tree has sent, if anything. Returns true after the request, with its end set. */
 bool bid_transfer_read_tree(struct bid_transfer *transfer);
 
-/* Set the result of a request that libcurl ended with @code, unless it has one. */
+/* Set the end of a request that libcurl ended with @code, unless it has one. */
 void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code);
 
-/* Set the result of a request at the deadline of its state, unless it has one; or give it another deadline. */
+/* Set the end of a request at the deadline of its state, unless it has one; or give it another deadline. */
 void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now);
 
 /* End the request in any state. */
