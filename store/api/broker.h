@@ -28,7 +28,7 @@ struct bid_broker_config {
 	bool detect_loops; /* detect a server that silently requests artifacts from this broker in turn */
 };
 
-/* A report: the final response of one server for one artifact. */
+/* A server's report for one artifact, as the broker keeps it. */
 struct bid_report {
 	const char *server; /* its name; lives as long as the broker */
 	struct bid_artifact artifact;
@@ -38,12 +38,12 @@ struct bid_report {
 	const char *url; /* requested URL, without user name and password; NULL if the server has none */
 	const char *redirect; /* target of the redirection, likewise; NULL without one */
 	unsigned requests; /* number of requests to it, with retries; 0 if unknown */
-	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
+	const char *before; /* with several requests: the last failure before this report, in words; or NULL */
 	uint64_t bytes; /* bytes of body received, with repetitions */
 	uint64_t received; /* bytes of the file received, without repetitions */
 	unsigned elapsed_ms; /* from the start of the attempt to its end, with the check and the commit */
-	int64_t time; /* seconds since the epoch; 0 for a response from before the broker or to another process */
-	uint64_t count; /* equal responses of the server, this one included, with fewer than BID_REPORTS_MAX others in between */
+	int64_t time; /* seconds since the epoch; 0 for a report from before the broker or to another process */
+	uint64_t count; /* equal reports of the server, this one included, with fewer than BID_REPORTS_MAX others in between */
 	int64_t first_time; /* time of the first of them */
 
 	/* the broker's */
@@ -61,7 +61,7 @@ typedef int (*bid_report_fn)(void *user, const struct bid_report *report, unsign
 struct bid_result {
 	int error; /* 0 or a negative errno, as in <bid/error.h> */
 	struct bid_file *file; /* with error 0; the callback keeps it by setting file->fd to -1 */
-	/* responses of the attempted servers; for a section also to the requests for its whole files */
+	/* reports of the attempted servers; for a section also those for its whole files */
 	const struct bid_report *const *reports;
 	size_t n_reports;
 	unsigned waited_ms; /* time spent on another process's download before the first attempt */
@@ -116,7 +116,7 @@ void bid_broker_fetch(struct bid_broker *broker, uint64_t waiter_id, const struc
 void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id);
 
 /*
- * Forget the responses for @artifact, negative, wrong, too large or failed, so that the next request attempts the servers again. On
+ * Forget the reports for @artifact, negative, wrong, too large or failed, so that the next request attempts the servers again. On
  * disk this holds for all programs with the store. With BID_KIND_NONE this covers all fetchable artifacts of the id except sources
  * and sections, which need a request each; so does an unstripped file, which is made of them. With @accept, the broker
  * also forgets the first-seen digests, and takes other bytes. May block on disk for a moment. Returns 0 or -EINVAL.
@@ -155,7 +155,7 @@ struct bid_broker_stats {
 	uint64_t hits; /* answered from the store */
 	uint64_t fetched; /* published after a download */
 	uint64_t absent; /* answered "absent", remembered or fresh */
-	uint64_t unknown; /* responses "unknown": timed out, or an unreachable server */
+	uint64_t unknown; /* results "unknown": timed out, or an unreachable server */
 	uint64_t rejected; /* bodies of wrong artifacts */
 	uint64_t interrupted; /* waits given up */
 	uint64_t negative_entries; /* valid negative entries, and entries for too large artifacts */
@@ -165,19 +165,19 @@ struct bid_broker_stats {
 
 void bid_broker_stats(struct bid_broker *broker, struct bid_broker_stats *ret_stats);
 
-/* limit of kept responses of all servers */
+/* limit of kept reports of all servers */
 #define BID_REPORTS_MAX 256
 
 #define BID_FAILURES_MAX 16
 
 /*
- * Call @fn for each of the last BID_FAILURES_MAX failures, newest first: responses other than "found" and "absent". Equal failures
+ * Call @fn for each of the last BID_FAILURES_MAX failures, newest first: reports other than "found" and "absent". Equal failures
  * are one.
  */
 void bid_broker_each_failure(struct bid_broker *broker, bid_report_fn fn, void *user);
 
 /*
- * Call @fn for the last response of each server to each request for @id, newest first. Older entries for its artifacts follow,
+ * Call @fn for the last report of each server to each request for @id, newest first. Older entries for its artifacts follow,
  * without sources and sections. Returns the last return of @fn. May block on disk for a moment.
  */
 int bid_broker_each_report(struct bid_broker *broker, const struct bid_id *id, bid_report_fn fn, void *user);

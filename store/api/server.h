@@ -46,8 +46,8 @@ bool bid_outcome_is_failure(enum bid_outcome outcome);
 
 #define BID_SIZE_UNKNOWN UINT64_MAX
 
-/* A server's response with the properties of a body. The strings live until done() returns; they come from outside. */
-struct bid_server_response {
+/* A server's report of a transfer, and of its body. The strings live until done() returns; they come from outside. */
+struct bid_server_report {
 	enum bid_outcome outcome;
 	bool not_sent; /* no request was sent: the breaker is open, or the request was cancelled before */
 	bool lasting; /* with BID_OUTCOME_REFUSED: the response to this request stays the same for a while */
@@ -55,7 +55,7 @@ struct bid_server_response {
 	const char *url; /* requested URL, without user name and password */
 	const char *redirect; /* target of the redirection, also without the query, or NULL */
 	unsigned requests; /* number of requests for it, with retries; 0 if unknown */
-	const char *before; /* with several requests: the last failure before this response, in words; or NULL */
+	const char *before; /* with several requests: the last failure before this report, in words; or NULL */
 	const char *file; /* the file's name at the server, or NULL */
 	const char *archive; /* the archive with the file, or NULL */
 	const char *ima_signature; /* signature of the file from the server, or NULL: lower-case hex, whole bytes */
@@ -80,9 +80,9 @@ struct bid_receiver {
 	/* The body broke off, and the server retries later: the broker may attempt other servers. May be NULL. */
 	void (*broke_off)(void *user);
 	/*
-	 * End the transfer. @response and its strings die when this returns. Must not block for long, nor call the server.
+	 * End the transfer. @report and its strings die when this returns. Must not block for long, nor call the server.
 	 */
-	void (*done)(void *user, const struct bid_server_response *response);
+	void (*done)(void *user, const struct bid_server_report *report);
 };
 
 struct bid_signers;
@@ -98,7 +98,7 @@ enum bid_breaker_state {
 /* "closed", "open", "half-open". Static. */
 const char *bid_breaker_state_name(enum bid_breaker_state state);
 
-/* health of a server, for people; the broker counts its responses */
+/* health of a server, for people; the broker counts its reports */
 struct bid_server_health {
 	enum bid_breaker_state breaker;
 	unsigned failures; /* in a row, up to now */

@@ -32,7 +32,7 @@ static void queue_attempt(struct bid_attempt *attempt, enum bid_attempt_room roo
 /* Queue @attempt, whose server is done. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
-	bool is_complete = attempt->response.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
+	bool is_complete = attempt->report.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
 
 	queue_attempt(attempt, BID_ATTEMPT_ROOM_ENOUGH, is_complete ? attempt->received : 0);
 }
@@ -154,15 +154,15 @@ static int note_failure(struct bid_attempt *attempt, int error)
 /* Returns the outcome of the server, or of the receiver. */
 static enum bid_outcome outcome_of(struct bid_attempt *attempt, const char **ret_text)
 {
-	const struct bid_server_response *response = &attempt->response;
+	const struct bid_server_report *report = &attempt->report;
 
-	if (attempt->in_loop && response->outcome == BID_OUTCOME_CANCELLED) {
+	if (attempt->in_loop && report->outcome == BID_OUTCOME_CANCELLED) {
 		*ret_text = "requests the same from this mount";
 		return BID_OUTCOME_UNAVAILABLE;
 	}
 	if (attempt->error == 0) {
-		*ret_text = response->text ? response->text : bid_outcome_name(response->outcome);
-		return response->outcome;
+		*ret_text = report->text ? report->text : bid_outcome_name(report->outcome);
+		return report->outcome;
 	}
 	*ret_text = attempt->reason;
 	/* the artifact may really be as large, but each attempt would cost as much */
@@ -215,25 +215,25 @@ static void receive_broke_off(void *user)
 }
 
 /* Without memory the origin is lost, the body is not. */
-static void keep_response(struct bid_attempt *attempt, const struct bid_server_response *response)
+static void keep_report(struct bid_attempt *attempt, const struct bid_server_report *report)
 {
-	attempt->response = *response;
-	attempt->response.text = bid_text_copy(response->text);
-	attempt->response.url = bid_text_copy(response->url);
-	attempt->response.redirect = bid_text_copy(response->redirect);
-	attempt->response.before = bid_text_copy(response->before);
-	attempt->response.file = bid_text_copy(response->file);
-	attempt->response.archive = bid_text_copy(response->archive);
-	attempt->response.ima_signature = bid_text_copy(response->ima_signature);
+	attempt->report = *report;
+	attempt->report.text = bid_text_copy(report->text);
+	attempt->report.url = bid_text_copy(report->url);
+	attempt->report.redirect = bid_text_copy(report->redirect);
+	attempt->report.before = bid_text_copy(report->before);
+	attempt->report.file = bid_text_copy(report->file);
+	attempt->report.archive = bid_text_copy(report->archive);
+	attempt->report.ima_signature = bid_text_copy(report->ima_signature);
 }
 
-static void receive_done(void *user, const struct bid_server_response *response)
+static void receive_done(void *user, const struct bid_server_report *report)
 {
 	struct bid_attempt *attempt = user;
 	struct bid_broker *broker = attempt->download->broker;
 	const char *text;
 
-	keep_response(attempt, response);
+	keep_report(attempt, report);
 	pthread_mutex_lock(&broker->lock);
 	bid_download_step_locked(attempt->download,
 				 outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_DONE_CANCELLED : BID_EVENT_DONE,
@@ -256,13 +256,13 @@ static void attempt_free(struct bid_attempt *attempt)
 {
 	bid_txn_free(attempt->txn);
 	free(attempt->head);
-	free((char *)attempt->response.text);
-	free((char *)attempt->response.url);
-	free((char *)attempt->response.redirect);
-	free((char *)attempt->response.before);
-	free((char *)attempt->response.file);
-	free((char *)attempt->response.archive);
-	free((char *)attempt->response.ima_signature);
+	free((char *)attempt->report.text);
+	free((char *)attempt->report.url);
+	free((char *)attempt->report.redirect);
+	free((char *)attempt->report.before);
+	free((char *)attempt->report.file);
+	free((char *)attempt->report.archive);
+	free((char *)attempt->report.ima_signature);
 	free(attempt);
 }
 
@@ -329,11 +329,11 @@ static struct bid_origin origin_of(const struct bid_attempt *attempt)
 		.how = "fetched",
 		.server = server->name,
 		.signers = server->signers,
-		.url = attempt->response.url,
-		.file = attempt->response.file,
-		.archive = attempt->response.archive,
-		.ima_signature = attempt->response.ima_signature,
-		.modified = attempt->response.modified,
+		.url = attempt->report.url,
+		.file = attempt->report.file,
+		.archive = attempt->report.archive,
+		.ima_signature = attempt->report.ima_signature,
+		.modified = attempt->report.modified,
 	};
 }
 
@@ -394,7 +394,7 @@ static void note_negative(const struct bid_attempt *attempt, enum bid_outcome ou
 	const struct bid_artifact *artifact = &attempt->download->artifact;
 	struct bid_broker *broker = attempt->download->broker;
 	bool lasts = outcome == BID_OUTCOME_UNSUPPORTED || outcome == BID_OUTCOME_REJECTED ||
-		     (outcome == BID_OUTCOME_REFUSED && attempt->response.lasting) ||
+		     (outcome == BID_OUTCOME_REFUSED && attempt->report.lasting) ||
 		     (outcome == BID_OUTCOME_ABSENT && artifact->kind != BID_KIND_SECTION);
 
 	if (lasts)
@@ -470,7 +470,7 @@ static void run_attempt(struct bid_job *job)
 	}
 	download->committing = true;
 	bid_download_ref(download);
-	wanted = !broker->ending && bid_machine_wants_response(&download->machine, attempt->candidate);
+	wanted = !broker->ending && bid_machine_wants_report(&download->machine, attempt->candidate);
 	if (!wanted)
 		bid_attempt_count(attempt, BID_OUTCOME_CANCELLED);
 	pthread_mutex_unlock(&broker->lock);

@@ -104,14 +104,14 @@ static void derive_artifact(struct bid_download *download);
 static void wait_for_whole_file(struct bid_download *download);
 static void derive_from_whole_file(struct bid_download *download);
 
-static void note_whole_file_answer(struct bid_download *download, int answer, const struct bid_download *whole)
+static void note_whole_file_result(struct bid_download *download, int result, const struct bid_download *whole)
 {
 	struct bid_whole_file_wait *wait = &download->whole_file;
 
 	wait->first_report = download->n_reports;
 	if (whole)
 		bid_download_copy_reports(download, whole);
-	wait->answer = answer;
+	wait->result = result;
 	queue_task(download, derive_from_whole_file, BID_JOB_DERIVATION);
 }
 
@@ -177,7 +177,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 
 	if (waiter->dependent) {
 		pthread_mutex_lock(&broker->lock);
-		note_whole_file_answer(waiter->dependent, error, download);
+		note_whole_file_result(waiter->dependent, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -390,7 +390,7 @@ static void cancel_whole_file(struct bid_download *download)
 	/* the next waiter starts another download */
 	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
 		leave_bucket(whole);
-	note_whole_file_answer(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
+	note_whole_file_result(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
 }
 
 /* Cancel the attempts of @candidates, and the wait for a whole file. Under the lock. */
@@ -480,7 +480,7 @@ static int error_of(const struct bid_download *download, enum bid_download_state
 	default:
 		if (has_tried_whole_files(download))
 			return download->whole_file.error ? download->whole_file.error : -ENOENT;
-		return bid_download_conclusion(download);
+		return bid_download_reported_error(download);
 	}
 }
 
@@ -689,7 +689,7 @@ static void wait_for_whole_file(struct bid_download *download)
 	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_whole_file(index) };
 	struct bid_waiter *waiter = &download->whole_file.waiter;
 	struct bid_broker *broker = download->broker;
-	int error = index == 0 ? bid_download_conclusion(download) : 0;
+	int error = index == 0 ? bid_download_reported_error(download) : 0;
 	bool waits = may_be_elsewhere(error, download);
 
 	pthread_mutex_lock(&broker->lock);
@@ -717,7 +717,7 @@ static void derive_from_whole_file(struct bid_download *download)
 {
 	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
 	struct bid_whole_file_wait *wait = &download->whole_file;
-	int answer = wait->answer, r = answer;
+	int result = wait->result, r = result;
 
 	/* an unstripped file needs both */
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
@@ -727,9 +727,9 @@ static void derive_from_whole_file(struct bid_download *download)
 		return;
 	}
 	/* the debuginfo's section headers decide */
-	if (answer == 0 && whole_file_index(download) == 0)
+	if (result == 0 && whole_file_index(download) == 0)
 		wait->error = 0;
-	note_whole_file_error(wait, answer);
+	note_whole_file_error(wait, result);
 	bid_download_step(download, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
 }
 
@@ -818,7 +818,7 @@ static bool admit_waiter(struct bid_download *download, int64_t now)
 /*
  * Let @waiter wait for @artifact. Under the lock. Returns
  *   -EINPROGRESS	@waiter waits, and belongs to the download. With @ret_new set, with a reference, the caller starts it
- *   other		the answer. @ret_seen may be set to the download of its reports, with a reference
+ *   other		the result. @ret_seen may be set to the download of its reports, with a reference
  */
 static int join_download(struct bid_broker *broker, const struct bid_artifact *artifact, struct bid_waiter *waiter,
 			 struct bid_download **ret_new, struct bid_download **ret_seen)

@@ -39,7 +39,7 @@
  */
 struct bid_whole_file_wait {
 	struct bid_waiter waiter; /* for the download of the file */
-	int answer; /* of the waiter */
+	int result; /* of the waiter */
 	int error; /* first error other than an absence; the section's error counts until a file is found */
 	size_t first_report; /* index of the first report of the file's download */
 };
@@ -117,7 +117,7 @@ struct bid_attempt {
 	uint64_t delivered; /* bytes from this server, with repeated ones */
 	int error; /* negative errno that ended the transfer or the commit; -ESTALE: other bytes than the first download */
 	char reason[BID_TEXT_MAX]; /* the same as a text */
-	struct bid_server_response response; /* its strings are owned, or NULL */
+	struct bid_server_report report; /* its strings are owned, or NULL */
 	char signer[BID_SIGNER_MAX]; /* signer of the published file, for the statistics; "" for none */
 
 	/* shared by all threads */
@@ -199,15 +199,15 @@ const char *bid_artifact_name(const struct bid_artifact *artifact, char buf[stat
 /* Report the @outcome of @attempt to the download, the counters and the log. Without the lock. */
 void bid_download_report(struct bid_download *download, struct bid_attempt *attempt, enum bid_outcome outcome, const char *text);
 
-/* Report @candidate without a response, for the reason @text. Not counted. Under the lock. */
+/* Report @candidate, whose server reports nothing, for the reason @text. Not counted. Under the lock. */
 void bid_download_report_only(struct bid_download *download, const struct bid_candidate *candidate, enum bid_outcome outcome,
 			      const char *text);
 
 /* Report the attempts that the winner has overtaken. Under the lock. */
 void bid_download_report_overtaken(struct bid_download *download);
 
-/* Returns the result of all reports, without a found one among them. */
-int bid_download_conclusion(const struct bid_download *download);
+/* Returns the errno that follows from all reports, without a found one among them. */
+int bid_download_reported_error(const struct bid_download *download);
 
 /* Is the artifact too large at a server, and at each other one too large or absent? False after a whole file. */
 bool bid_download_is_too_large(const struct bid_download *download);

@@ -25,9 +25,9 @@ bool bid_machine_is_cancellable(const struct bid_machine *machine)
 	return machine->state <= BID_DOWNLOAD_RUNNING && !has_candidate(machine, BID_CANDIDATE_DECIDING, BID_CANDIDATE_DECIDING);
 }
 
-bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate)
+bool bid_machine_wants_report(const struct bid_machine *machine, size_t candidate)
 {
-	/* a complete response counts, even from a cancelled attempt; but not after the end */
+	/* a complete report counts, even from a cancelled attempt; but not after the end */
 	return machine->candidates[candidate].state == BID_CANDIDATE_DECIDING &&
 	       (machine->state == BID_DOWNLOAD_RUNNING || machine->state == BID_DOWNLOAD_TIMED_OUT);
 }
@@ -132,7 +132,7 @@ static void step_candidate(struct bid_machine *machine, enum bid_machine_event e
 			candidate->state = BID_CANDIDATE_DECIDING;
 		break;
 	case BID_EVENT_DONE_CANCELLED:
-		/* the server cancelled by itself: a response like any other */
+		/* the server cancelled by itself: a report like any other */
 		if (under_way)
 			candidate->state = BID_CANDIDATE_DECIDING;
 		else if (candidate->state == BID_CANDIDATE_STOPPED)

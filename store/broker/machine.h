@@ -115,7 +115,7 @@ struct bid_actions bid_machine_step(struct bid_machine *machine, enum bid_machin
 /* Can the download still be cancelled? */
 bool bid_machine_is_cancellable(const struct bid_machine *machine);
 
-/* Does the response to the attempt of @candidate count, once its server is done? Otherwise the attempt is dropped. */
-bool bid_machine_wants_response(const struct bid_machine *machine, size_t candidate);
+/* Does the report of the attempt of @candidate count, once its server is done? Otherwise the attempt is dropped. */
+bool bid_machine_wants_report(const struct bid_machine *machine, size_t candidate);
 
 #endif

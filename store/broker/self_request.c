@@ -39,7 +39,7 @@ static int refuse_header(void *user, uint64_t size)
 	return -ECANCELED;
 }
 
-static void end_marker(void *user, const struct bid_server_response *response)
+static void end_marker(void *user, const struct bid_server_report *report)
 {
 }
 

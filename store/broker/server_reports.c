@@ -106,7 +106,7 @@ void bid_attempt_count(const struct bid_attempt *attempt, enum bid_outcome outco
 {
 	struct bid_server_stats *stats = &attempt->from->stats;
 
-	if (attempt->response.not_sent)
+	if (attempt->report.not_sent)
 		return;
 	stats->requests++;
 	stats->outcomes[(unsigned)outcome < BID_OUTCOME_COUNT ? outcome : BID_OUTCOME_NONE]++;
@@ -200,7 +200,7 @@ void bid_download_report_overtaken(struct bid_download *download)
 	for (size_t i = 0; i < download->machine.n; i++) {
 		const struct bid_candidate *candidate = &download->machine.candidates[i];
 
-		/* a server with a response has its report, and so has the winner */
+		/* a server that is done has its report, and so has the winner */
 		if (candidate->state == BID_CANDIDATE_IDLE || candidate->state == BID_CANDIDATE_DONE ||
 		    candidate->from == download->winner)
 			continue;
@@ -217,10 +217,10 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		.outcome = outcome,
 		.changed = outcome == BID_OUTCOME_REJECTED && attempt->error == -ESTALE,
 		.text = text,
-		.url = attempt->response.url,
-		.redirect = attempt->response.redirect,
-		.requests = attempt->response.requests,
-		.before = attempt->response.before,
+		.url = attempt->report.url,
+		.redirect = attempt->report.redirect,
+		.requests = attempt->report.requests,
+		.before = attempt->report.before,
 		.bytes = attempt->delivered,
 		.received = attempt->received,
 		.elapsed_ms = (unsigned)(bid_clock_ms() - attempt->started_ms),
@@ -249,7 +249,7 @@ void bid_download_report(struct bid_download *download, struct bid_attempt *atte
 		log_report(download, attempt->from->server->name, outcome, text);
 }
 
-int bid_download_conclusion(const struct bid_download *download)
+int bid_download_reported_error(const struct bid_download *download)
 {
 	/* otherwise there was no memory for a report */
 	bool all_no = download->n_reports >= download->machine.n;

@@ -34,7 +34,7 @@ static void report_end(struct bid_transfer *transfer)
 	/* other statuses may be temporary */
 	bool lasting = response->status == 400 || response->status == 403;
 	bid_auto_free char *url = bid_fetch_url_shown(transfer->url), *redirect = bid_transfer_redirect(transfer);
-	struct bid_server_response final = {
+	struct bid_server_report final = {
 		.outcome = transfer->end.outcome,
 		.not_sent = transfer->requests == 0,
 		.lasting = lasting,

@@ -152,22 +152,22 @@ static void capture_broke_off(void *user)
 	pthread_mutex_unlock(&capture->lock);
 }
 
-static void capture_done(void *user, const struct bid_server_response *answer)
+static void capture_done(void *user, const struct bid_server_report *report)
 {
 	struct capture *capture = user;
 
 	if (capture->on_done)
 		capture->on_done(capture);
 	/* there is no broker to check it */
-	if (answer->outcome == BID_OUTCOME_FOUND && capture->server)
+	if (report->outcome == BID_OUTCOME_FOUND && capture->server)
 		capture->server->ops->note_check(capture->server, true, "");
 	pthread_mutex_lock(&capture->lock);
 	capture->dones++;
-	capture->outcome = answer->outcome;
-	snprintf(capture->text, sizeof(capture->text), "%s", answer->text);
-	snprintf(capture->url, sizeof(capture->url), "%s", answer->url);
-	snprintf(capture->file, sizeof(capture->file), "%s", answer->file ? answer->file : "");
-	capture->requests = answer->requests;
+	capture->outcome = report->outcome;
+	snprintf(capture->text, sizeof(capture->text), "%s", report->text);
+	snprintf(capture->url, sizeof(capture->url), "%s", report->url);
+	snprintf(capture->file, sizeof(capture->file), "%s", report->file ? report->file : "");
+	capture->requests = report->requests;
 	capture->done_at = now();
 	pthread_cond_broadcast(&capture->changed);
 	pthread_mutex_unlock(&capture->lock);

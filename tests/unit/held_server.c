@@ -120,21 +120,21 @@ static void *held_work(void *user)
 	pthread_mutex_lock(&held->lock);
 	while (!held->stop) {
 		struct held_transfer *transfer = held->transfers;
-		struct bid_server_response answer = { .url = "held:", .file = "x" };
+		struct bid_server_report report = { .url = "held:", .file = "x" };
 
 		if (!transfer) {
 			pthread_cond_wait(&held->changed, &held->lock);
 			continue;
 		}
 		pthread_mutex_unlock(&held->lock);
-		answer.outcome = deliver(held, transfer);
-		answer.text = held->text;
+		report.outcome = deliver(held, transfer);
+		report.text = held->text;
 		pthread_mutex_lock(&held->lock);
 		held->transfers = transfer->next;
-		held->ended = answer.outcome;
+		held->ended = report.outcome;
 		pthread_mutex_unlock(&held->lock);
 
-		transfer->receiver->done(transfer->user, &answer);
+		transfer->receiver->done(transfer->user, &report);
 		free(transfer);
 		pthread_mutex_lock(&held->lock);
 		held->done++;
@@ -189,11 +189,11 @@ struct leaver {
 /* A thread that ends a transfer, because its server's thread may be held. */
 static void *leave_line(void *user)
 {
-	const struct bid_server_response answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
+	const struct bid_server_report report = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 	struct leaver *leaver = user;
 	struct held_server *held = leaver->held;
 
-	leaver->transfer->receiver->done(leaver->transfer->user, &answer);
+	leaver->transfer->receiver->done(leaver->transfer->user, &report);
 	free(leaver->transfer);
 	free(leaver);
 	pthread_mutex_lock(&held->lock);
@@ -257,10 +257,10 @@ static void held_free(struct bid_server *server)
 	pthread_join(held->thread, NULL);
 	/* a probe for a loop may be behind the transfer that the thread ended last */
 	for (struct held_transfer *transfer; (transfer = held->transfers);) {
-		static const struct bid_server_response answer = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
+		static const struct bid_server_report report = { .outcome = BID_OUTCOME_CANCELLED, .not_sent = true };
 
 		held->transfers = transfer->next;
-		transfer->receiver->done(transfer->user, &answer);
+		transfer->receiver->done(transfer->user, &report);
 		free(transfer);
 	}
 	pthread_mutex_destroy(&held->lock);

@@ -72,18 +72,18 @@ static void *run_transfer(void *argument)
 {
 	struct transfer *transfer = argument;
 	struct memory *memory = transfer->memory;
-	struct bid_server_response answer = { .url = memory->name };
-	const struct stored_artifact *stored = find(memory, &transfer->artifact, &answer.outcome);
+	struct bid_server_report report = { .url = memory->name };
+	const struct stored_artifact *stored = find(memory, &transfer->artifact, &report.outcome);
 
 	if (transfer->receiver->sent)
 		transfer->receiver->sent(transfer->user);
 	if (stored) {
 		int r = deliver(stored, transfer->receiver, transfer->user);
 
-		answer.outcome = r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
+		report.outcome = r == 0 ? BID_OUTCOME_FOUND : r == -EBADMSG ? BID_OUTCOME_REJECTED : BID_OUTCOME_FAILED;
 	}
-	answer.text = bid_outcome_name(answer.outcome);
-	transfer->receiver->done(transfer->user, &answer);
+	report.text = bid_outcome_name(report.outcome);
+	transfer->receiver->done(transfer->user, &report);
 	bid_artifact_release(&transfer->artifact);
 	free(transfer);
 	pthread_mutex_lock(&memory->lock);

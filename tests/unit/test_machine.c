@@ -133,7 +133,7 @@ static void test_response_counts_while_the_download_runs(void **state)
 			struct rig rig;
 
 			set(&rig, (enum bid_download_state)download, (enum bid_candidate_state)attempt);
-			assert_int_equal(bid_machine_wants_response(&rig.machine, 0), counts);
+			assert_int_equal(bid_machine_wants_report(&rig.machine, 0), counts);
 		}
 }
 
