@@ -2,7 +2,6 @@
 /* bidctl du */
 #include <errno.h>
 #include <fts.h>
-#include <limits.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +33,6 @@ struct counted_inode {
 
 struct usage {
 	struct bid_store *store;
-	const char *pattern; /* NULL for all */
 	struct sum sums[ROWS][ORIGINS], all;
 	uint64_t shared; /* bytes of files with names outside */
 	void *inodes; /* tree of tsearch(3) of struct counted_inode; owned */
@@ -45,8 +43,6 @@ struct usage {
 struct stored_path {
 	unsigned row; /* enum bid_kind or enum usage_row */
 	enum origin origin;
-	char id[BID_ID_HEX_MAX]; /* "" without one */
-	char path[PATH_MAX]; /* original path; "" without one */
 };
 
 static const char *row_name(unsigned row)
@@ -69,31 +65,20 @@ static int take_origin(void *user, const char *name, const char *value)
 	return 1;
 }
 
-/* Parse "xx/rest/SUBPATH" or "xx/rest", behind a folder in ".bidfs", for the id. Returns what is behind the id, or "". */
-static const char *parse_fanout(const char *text, struct stored_path *place)
+/* Find out whether the section "xx/rest/NAME" was fetched or derived. */
+static void find_origin(const struct usage *usage, const char *text, enum origin *origin)
 {
-	size_t len = strlen(text) > 3 ? strcspn(text + 3, "/") : 0;
+	struct bid_artifact artifact = { .kind = BID_KIND_SECTION };
+	struct bid_subpath *subpath = NULL;
+	char hex[BID_ID_HEX_MAX];
+	int name = 0;
 
-	if (len > 0 && len + 2 < sizeof(place->id))
-		snprintf(place->id, sizeof(place->id), "%.2s%.*s", text, (int)len, text + 3);
-	return len > 0 ? text + 3 + len : "";
-}
-
-/* Set the original path of the build of @place. */
-static void find_path(const struct usage *usage, struct stored_path *place)
-{
-	struct bid_id id;
-	char *slash;
-
-	if (bid_id_parse_str(place->id, &id) < 0 ||
-	    bid_store_where(usage->store, &id, place->path + 1, sizeof(place->path) - 1) < 0)
+	if (sscanf(text, "%2[0-9a-f]/%126[0-9a-f]/%n", hex, hex + 2, &name) != 2 || name == 0 ||
+	    bid_id_parse_str(hex, &artifact.id) < 0 || bid_subpath_section(text + name, &subpath) < 0)
 		return;
-	slash = strrchr(place->path + 1, '/');
-	if (slash)
-		*slash = '\0';
-	place->path[0] = '/';
-	if (place->path[1] == '[')
-		memmove(place->path, place->path + 1, strlen(place->path));
+	artifact.subpath = subpath;
+	bid_store_each_field(usage->store, &artifact, take_origin, origin);
+	bid_subpath_unref(subpath);
 }
 
 /* Classify the file ".bidfs/@text". */
@@ -108,9 +93,6 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 		{ "unpacked/", BID_KIND_ELF, DERIVED },	 { "kallsyms/", BID_KIND_KALLSYMS, DERIVED },
 		{ "content key/", KEY, ADDED },		 { "quarantine/", QUARANTINE, ADDED },
 	};
-	struct bid_artifact artifact = { .kind = BID_KIND_SECTION };
-	struct bid_subpath *subpath = NULL;
-	const char *name = "";
 
 	place->row = INDEX;
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
@@ -120,20 +102,9 @@ static void classify_own(const struct usage *usage, const char *text, struct sto
 			continue;
 		place->row = folders[i].row;
 		place->origin = folders[i].origin;
-		if (place->row < BID_KIND_END)
-			name = parse_fanout(text + len, place);
-		else if (place->row == KEY)
-			snprintf(place->path, sizeof(place->path), "%.*s", (int)(strrchr(text, '/') - text - (ptrdiff_t)len + 1),
-				 text + len - 1);
+		if (place->row == BID_KIND_SECTION)
+			find_origin(usage, text + len, &place->origin);
 	}
-	if (place->id[0])
-		find_path(usage, place);
-	if (place->row != BID_KIND_SECTION || *name != '/' || bid_id_parse_str(place->id, &artifact.id) < 0 ||
-	    bid_subpath_section(name + 1, &subpath) < 0)
-		return;
-	artifact.subpath = subpath;
-	bid_store_each_field(usage->store, &artifact, take_origin, &place->origin);
-	bid_subpath_unref(subpath);
 }
 
 /* Classify the file "PATH/ID/NAME". */
@@ -141,6 +112,7 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 {
 	const char *name = strrchr(text, '/'), *id = name;
 	struct bid_artifact artifact = { 0 };
+	char hex[BID_ID_HEX_MAX];
 
 	if (strncmp(text, "[kernel.kcore]/", 15) == 0) {
 		place->row = KCORE;
@@ -148,16 +120,13 @@ static void classify_artifact(const struct usage *usage, const char *text, struc
 	}
 	while (id && id > text && id[-1] != '/')
 		id--;
-	if (!id || id == text || (size_t)(name - id) >= sizeof(place->id))
+	if (!id || id == text || (size_t)(name - id) >= sizeof(hex))
 		return;
-	snprintf(place->id, sizeof(place->id), "%.*s", (int)(name - id), id);
+	snprintf(hex, sizeof(hex), "%.*s", (int)(name - id), id);
 	artifact.kind = bid_kind_parse_store_name(name + 1);
-	if (artifact.kind == BID_KIND_NONE || bid_id_parse_str(place->id, &artifact.id) < 0) {
-		place->id[0] = '\0';
+	if (artifact.kind == BID_KIND_NONE || bid_id_parse_str(hex, &artifact.id) < 0)
 		return;
-	}
 	place->row = artifact.kind;
-	snprintf(place->path, sizeof(place->path), "%s%.*s", *text == '[' ? "" : "/", (int)(id - 1 - text), text);
 	bid_store_each_field(usage->store, &artifact, take_origin, &place->origin);
 }
 
@@ -200,8 +169,6 @@ static int count_file(struct usage *usage, const char *text, const struct stat *
 		classify_own(usage, text + 7, &place);
 	else
 		classify_artifact(usage, text, &place);
-	if (usage->pattern && !ctl_matches(usage->pattern, place.id, place.path))
-		return 0;
 	r = st->st_nlink > 1 && S_ISREG(st->st_mode) ? is_first_name(usage, st, bytes) : 1;
 	if (r <= 0)
 		return r;
@@ -273,7 +240,7 @@ static void report_usage(const struct ctl *ctl, const struct usage *usage)
 
 enum ctl_status ctl_du(const struct ctl *ctl, int argc, char **argv)
 {
-	bid_cleanup(usage_release) struct usage usage = { .pattern = argc > 0 ? argv[0] : NULL };
+	bid_cleanup(usage_release) struct usage usage = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
 	enum ctl_status status = ctl_open_store(ctl, CTL_READ_ITSELF, &store);
 	int r;

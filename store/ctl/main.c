@@ -84,10 +84,7 @@ static const struct command {
 	  "Exit status 1 if anything is found, also if it was repaired.\n" HELP_ID "Examples:\n"
 	  "  bidctl verify --deep --repair\n"
 	  "  bidctl verify --against=packages\n" },
-	{ "du", "[PATTERN]", "show the disk usage of the store, by kind and origin", 0, 1, ctl_du,
-	  HELP_PATTERN "Examples:\n"
-		       "  bidctl du\n"
-		       "  bidctl du '/usr/lib/*'\n" },
+	{ "du", "", "show the disk usage of the store, by kind and origin", 0, 0, ctl_du },
 	{ "gc", "", "evict downloaded and derived files, least recently used first", 0, 0, ctl_gc,
 	  "SIZE is a number of bytes, or with K, M, G, T or KiB, MiB, GiB, TiB, or a\n"
 	  "part of the file system, such as 10%. Exit status 1 if a limit was not\n"

@@ -112,7 +112,7 @@ EXITS = (
     ("unarchive", "no operand", [], USAGE), ("unarchive", "a directory", ["{home}"], ERROR),
     ("probe", "list", ["list"], DONE), ("probe", "no definition", ["show", ID_ONE], REFUSED), ("probe", "no verb", ["x"], USAGE),
     ("verify", "all", [], DONE), ("verify", "no build", [ID_FAR], REFUSED), ("verify", "no repair", ["--offline"], USAGE),
-    ("du", "all", [], DONE), ("du", "no such store", ["-s", "{home}/none"], REFUSED), ("du", "two patterns", ["x", "y"], USAGE),
+    ("du", "all", [], DONE), ("du", "no such store", ["-s", "{home}/none"], REFUSED), ("du", "an operand", ["x"], USAGE),
     ("gc", "no limit", [], DONE), ("gc", "a limit out of reach", ["--min-free=100%"], REFUSED),
     ("gc", "no size", ["--min-free=x"], USAGE),
     ("log", "all", [], DONE), ("log", "no such store", ["-s", "{home}/none"], REFUSED), ("log", "no number", ["-n", "x"], USAGE),

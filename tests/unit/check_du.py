@@ -7,7 +7,7 @@ usage: check_du.py BIDCTL [--no-fetch] [CASE...]
 import os
 import subprocess
 
-from bidctl_env import ID_NOT_STORED, ID_ONE, ID_TWO, TIMEOUT, Env, server
+from bidctl_env import ID_NOT_STORED, ID_ONE, TIMEOUT, Env, server
 from cases import main
 
 
@@ -51,16 +51,6 @@ def case_file_with_several_names_counts_once(env):
     found, summary = rows(env)
     assert found["elf", "added"] == (1, on_disk(names[0])), found
     assert "outside" not in summary, "a file is not shared with others if all its names are in the store"
-
-
-def case_pattern_is_a_path_or_an_id(env):
-    env.on_store("add", "--link=copy", env.one, env.two)
-    for pattern in (env.one, "*/one", ID_ONE[:9], ID_ONE.upper()):
-        found, _ = rows(env, pattern)
-        assert set(found) == {("elf", "added")} and found["elf", "added"][0] == 1, (pattern, found)
-        assert [line.split("\t")[0] for line in env.on_store("list", pattern).stdout.splitlines()] == [ID_ONE]
-    assert rows(env, "none") == ({}, "files 0, size 0 B\n")
-    assert ID_TWO not in env.on_store("du", ID_ONE[:9]).stdout
 
 
 def case_downloads_and_derived_files_are_told_apart(env):
