@@ -155,8 +155,8 @@ void bid_op_setattr(fuse_req_t req, fuse_ino_t number, struct stat *wanted, int 
 		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	} else if (bid_node_is_probes(&inode->node)) {
 		/* perf writes derived definitions anew */
-		r = bid_store_open_probes(fs->store, &inode->node.id, NULL, to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0,
-					  &fd);
+		r = bid_store_open_probes(fs->store, &inode->node.id, NULL,
+					  to_set & FUSE_SET_ATTR_SIZE && wanted->st_size == 0 ? &BID_FILE_NONE : NULL, &fd);
 		if (r == 0)
 			r = set_file(fd, wanted, to_set, 0);
 	} else if (bid_node_format(&inode->node) == S_IFREG) {

@@ -193,7 +193,7 @@ static void finish_open(fuse_req_t req, struct bid_wanted *wanted, int error, st
 
 	/* definitions that were just derived: the writer gets a copy of the store */
 	if (r == 0 && probes && is_for_writing(&wanted->fi))
-		r = bid_store_open_probes(fs->store, &wanted->artifact.id, NULL, true, &own);
+		r = bid_store_open_probes(fs->store, &wanted->artifact.id, NULL, file, &own);
 	else if (r == 0 && probes)
 		own = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
 	if (r == 0)
@@ -213,11 +213,11 @@ static struct bid_cached_fd *open_for_writing(struct bid_fs *fs, const struct bi
 {
 	struct bid_file found = BID_FILE_NONE;
 	/* opening breaks a lease of another process, which then finishes its change */
-	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, false, ret_probes);
+	int r = bid_store_open_probes(fs->store, &artifact->id, NULL, NULL, ret_probes);
 
 	/* those of a lower store or in memory: the writer gets a copy */
 	if (r == -ENOENT && bid_store_find(fs->store, artifact, BID_NEVER_DERIVE, &found) == 0)
-		r = bid_store_open_probes(fs->store, &artifact->id, NULL, true, ret_probes);
+		r = bid_store_open_probes(fs->store, &artifact->id, NULL, &found, ret_probes);
 	bid_file_release(&found);
 	if (r == 0 && fstat(*ret_probes, st) == 0)
 		bid_fd_cache_drop_other(fs->fd_cache, inode->number, st);

@@ -102,9 +102,14 @@ void bid_op_symlink(fuse_req_t req, const char *text, fuse_ino_t number, const c
 /* Definitions may be the first file of their build, as in an archive. Their writer finds them by the link. */
 static int create_probes(struct bid_fs *fs, const struct bid_id *id, const char *path, int *ret_fd)
 {
+	struct bid_file lower = BID_FILE_NONE;
 	char text[PATH_MAX];
-	int r = bid_store_open_probes(fs->store, id, path, true, ret_fd);
+	int r;
 
+	/* without derived ones: a derivation takes too long for a FUSE thread, and perf writes them itself */
+	bid_store_find(fs->store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_NEVER_DERIVE, &lower);
+	r = bid_store_open_probes(fs->store, id, path, &lower, ret_fd);
+	bid_file_release(&lower);
 	/* a LOOKUP by another name may have derived them again */
 	if (bid_whiteouts_remove(&fs->probe_whiteouts, id) && r == 0 && ftruncate(*ret_fd, 0) < 0)
 		r = -errno;

@@ -295,7 +295,7 @@ static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmp
 
 	if (fstat(from, &st) < 0)
 		return -errno;
-	r = bid_store_open_probes(tmpfiles->store, id, dir, true, &fd);
+	r = bid_store_open_probes(tmpfiles->store, id, dir, &BID_FILE_NONE, &fd);
 	if (r == 0 && ftruncate(fd, 0) < 0)
 		r = -errno;
 	if (r == 0)

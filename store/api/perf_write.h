@@ -34,9 +34,10 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_artifact *art
 
 /*
  * Open the probe definitions of @id for reading and writing: the file that bid_store_find() finds in the store, else at the target
- * of perf's link, else in @path. With @create, create them if there are none, with the content that bid_store_find() finds. perf
- * writes this text in place, so there is no transaction. Returns 0 and a descriptor for the caller to close, or -ENOENT.
+ * of perf's link, else in @path. If there are none, create them with the bytes of @content: none of BID_FILE_NONE; NULL creates no
+ * file. perf writes this text in place, so there is no transaction. Returns 0 and a descriptor for the caller to close, or -ENOENT.
  */
-int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd);
+int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, const struct bid_file *content,
+			  int *ret_fd);
 
 #endif

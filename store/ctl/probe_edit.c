@@ -51,9 +51,13 @@ static int open_leased(struct bid_store *store, const struct bid_id *id, int *re
 {
 	for (unsigned attempts = 0; attempts < LEASE_ATTEMPTS; attempts++) {
 		struct timespec pause = { .tv_nsec = 10000000 + (getpid() % 16) * 1000000L };
+		struct bid_file found = BID_FILE_NONE;
 		bid_auto_fd int fd = -1;
-		int r = bid_store_open_probes(store, id, NULL, true, &fd);
+		int r;
 
+		bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &found);
+		r = bid_store_open_probes(store, id, NULL, &found, &fd);
+		bid_file_release(&found);
 		if (r < 0)
 			return r;
 		/*

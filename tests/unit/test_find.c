@@ -411,6 +411,7 @@ static void test_unreadable_probes_hide_nothing(void **state)
 	struct store_fixture *fixture = *state;
 	struct bid_artifact artifact = request_for(ID_A, BID_KIND_PROBES);
 	struct rlimit unlimited, small;
+	struct bid_file lower = BID_FILE_NONE;
 	char path[96], place[64];
 	int fd = -1, r;
 
@@ -421,18 +422,24 @@ static void test_unreadable_probes_hide_nothing(void **state)
 	snprintf(path, sizeof(path), "%s/low", fixture->directory);
 	snprintf(place, sizeof(place), "usr/bin/a/%s", ID_A);
 	assert_int_equal(bid_store_add_lower(fixture->store, path), 0);
+	assert_int_equal(bid_store_find(fixture->store, &artifact, BID_NEVER_DERIVE, &lower), 0);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	small = unlimited;
 	small.rlim_cur = 4096;
 	signal(SIGXFSZ, SIG_IGN);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	r = bid_store_open_probes(fixture->store, &artifact.id, place, true, &fd);
+	r = bid_store_open_probes(fixture->store, &artifact.id, place, &lower, &fd);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
 	assert_true(r < 0);
 	run(fixture, "! test -e store/usr/bin/a/" ID_A "/probes");
-	assert_int_equal(bid_store_open_probes(fixture->store, &artifact.id, place, true, &fd), 0);
+	assert_int_equal(bid_store_open_probes(fixture->store, &artifact.id, place, &lower, &fd), 0);
 	close(fd);
-	run(fixture, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes");
+	run(fixture, "cmp low/usr/bin/a/" ID_A "/probes store/usr/bin/a/" ID_A "/probes && rm store/usr/bin/a/" ID_A "/probes");
+	assert_int_equal(bid_store_open_probes(fixture->store, &artifact.id, place, NULL, &fd), -ENOENT);
+	assert_int_equal(bid_store_open_probes(fixture->store, &artifact.id, place, &BID_FILE_NONE, &fd), 0);
+	close(fd);
+	bid_file_release(&lower);
+	run(fixture, "test -e store/usr/bin/a/" ID_A "/probes && ! test -s store/usr/bin/a/" ID_A "/probes");
 }
 
 static void test_lower_stores_are_listed(void **state)

@@ -117,17 +117,14 @@ bool bid_store_has_alone(struct bid_store *store, const struct bid_artifact *art
 	return false;
 }
 
-/* Create the file @name in @dir, with the definitions of a lower store, which it hides, or derived ones. The name comes last. */
-static int make_probes(struct bid_store *store, const struct bid_id *id, int dir, const char *name)
+/* Create the file @name in @dir with the bytes of @content. The name comes last. */
+static int make_probes(struct bid_store *store, const struct bid_file *content, int dir, const char *name)
 {
 	struct bid_temp temp = BID_TEMP_NONE;
-	struct bid_file file = BID_FILE_NONE;
 	int r = bid_temp_new(store, false, &temp);
 
-	if (r == 0 &&
-	    bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &file) == 0)
-		r = bid_copy_file(file.fd, temp.fd);
-	bid_file_release(&file);
+	if (r == 0 && content->fd >= 0)
+		r = bid_copy_file(content->fd, temp.fd);
 	if (r == 0 && fchmod(temp.fd, 0644) < 0)
 		r = -errno;
 	if (r == 0)
@@ -170,7 +167,8 @@ static int open_found(struct bid_store *store, const struct bid_id *disk_id, int
 	return 0;
 }
 
-int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, bool create, int *ret_fd)
+int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, const char *path, const struct bid_file *content,
+			  int *ret_fd)
 {
 	const char *name = bid_kind_store_name(BID_KIND_PROBES);
 	struct bid_id disk_id = bid_layout_disk_id(id);
@@ -185,18 +183,18 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 		return r;
 	if (bid_store_where(store, &disk_id, where, sizeof(where)) < 0 || !is_objdir_of(where, &disk_id)) {
 		if (!path || !is_objdir_of(path, &disk_id))
-			return create ? -EPERM : -ENOENT;
+			return content ? -EPERM : -ENOENT;
 		snprintf(where, sizeof(where), "%s", path);
 	}
-	if (create)
+	if (content)
 		r = bid_beneath_mkdirs(store->root, where, NULL, &dir);
 	else
 		r = bid_beneath_open(store->root, where, O_PATH | O_DIRECTORY, &dir);
 	if (r < 0)
 		return r;
 	r = bid_beneath_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
-	if (r == -ENOENT && create) {
-		r = make_probes(store, id, dir, name);
+	if (r == -ENOENT && content) {
+		r = make_probes(store, content, dir, name);
 		if (r == 0 || r == -EEXIST)
 			r = bid_beneath_open(dir, name, O_RDWR | O_NONBLOCK, &fd);
 	}
