@@ -91,12 +91,12 @@ static bool is_shadowed(const char *path)
 
 /*
  * Change @path, the text of perf's link for @id if @linked, to the target of the link in the mount. A build without a directory in
- * the mount, as in a tree of debug files, has one in "[debuginfod]". Returns 1 if the store has files of @id, 0 if it has perf's
- * link alone, or -ENOENT.
+ * the mount, as in a tree of debug files, has one in "[debuginfod]". An id longer than perf's has one there too: perf's directory may
+ * be of another id with these first 20 bytes. Returns 1 if the store has files of @id, 0 if it has perf's link alone, or -ENOENT.
  */
 static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, bool linked, char path[static PATH_MAX])
 {
-	bool shown = linked && !is_shadowed(path);
+	bool shown = linked && id->len <= BID_ID_PERF_MAX && !is_shadowed(path);
 	bool whole = shown && bid_store_classify(tree->store, path, NULL) == BID_ENTRY_ID;
 	bool stored = whole || bid_store_has(tree->store, id) > 0;
 	char hex[BID_ID_HEX_MAX];

@@ -64,7 +64,7 @@ def test_long_id_is_found_by_its_first_20_bytes(mount, store, workdir):
     # another end, or a prefix that perf does not use, is another id
     for name in (ident[:-2] + "00", ident[:42]):
         assert not mnt.artifact(name).exists(), name
-    # the link leads there until the first check of the file
+        assert not (mnt.link(name) / "elf").exists(), name
     mnt.permit(f"wrong content: .* does not carry the build-id '{ident[:32]}")
 
 
