@@ -38,7 +38,7 @@ static int check_source(struct bid_store *store, const struct stat *st, enum bid
 {
 	if (bid_check_cache_is_underivable(store->check_cache, st, kind))
 		return -ENODATA;
-	return derive ? 0 : -EAGAIN;
+	return derive == BID_NEVER_DERIVE ? -EAGAIN : 0;
 }
 
 static int read_symbols(struct bid_store *store, const struct bid_id *id, enum bid_derive derive, FILE *out, struct stat *ret_st)

@@ -88,7 +88,7 @@ static int derive_section(struct bid_store *store, const struct bid_artifact *ar
 	struct cut cut = { .whole = BID_FILE_NONE };
 	int r = locate_section(store, artifact, derive, &cut.whole, &cut.section);
 
-	if (r == 0 && !derive)
+	if (r == 0 && derive == BID_NEVER_DERIVE)
 		r = -EAGAIN;
 	if (r == 0) {
 		cut.whole.st.st_mode &= S_IFMT | 0444;

@@ -69,7 +69,7 @@ int bid_find_unpacked(struct bid_store *store, const struct bid_artifact *artifa
 
 	for (int tries = 0; tries < TRIES; tries++) {
 		r = bid_lookup_file(store, artifact, &file);
-		if (r == 0 && file.packed && !derive) {
+		if (r == 0 && file.packed && derive == BID_NEVER_DERIVE) {
 			bid_file_release(&file);
 			return -EAGAIN;
 		}

@@ -122,7 +122,7 @@ int bid_find_unstripped(struct bid_store *store, const struct bid_artifact *arti
 	if (r == 0 && bid_check_cache_is_underivable(store->check_cache, &pair.elf.st, BID_KIND_UNSTRIPPED) &&
 	    bid_check_cache_is_underivable(store->check_cache, &pair.debug.st, BID_KIND_UNSTRIPPED))
 		r = -EOPNOTSUPP;
-	if (r == 0 && !derive)
+	if (r == 0 && derive == BID_NEVER_DERIVE)
 		r = -EAGAIN;
 	if (r < 0)
 		return r;
