@@ -24,10 +24,11 @@ GRACE = 30  # seconds later the daemons are killed, to end a wait that no signal
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out the tests of the list release, unless BIDFS_FULL is set."""
+    """Leave out the tests of the list release, unless BIDFS_FULL is set or the command line names the test."""
     if os.environ.get("BIDFS_FULL"):
         return
     release = {line.strip() for line in (tools.ROOT / "tests/lists/release").read_text().splitlines()}
+    release -= {arg.partition("[")[0].rpartition("/")[2] for arg in config.args}
     left_out = [item for item in items if f"{item.path.name}::{item.originalname}" in release]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
