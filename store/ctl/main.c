@@ -205,8 +205,9 @@ static const struct option_row {
 	{ "null", '0', NULL, "list", "end rows with NUL instead of newline", FLAG, AT(nul) },
 	{ "lower", 0, "DIR", "archive list show get missing status",
 	  "also search DIR ('debuginfod': its cache; 'none': no lower store)", LIST, AT(lowers) },
-	{ "links", 0, "DIR", "archive list show get missing status verify", "follow links of lower stores into DIR[:DIR...]", LINKS,
+	{ "links", 0, "DIR", "archive list show get missing status", "follow links of lower stores into DIR[:DIR...]", LINKS,
 	  AT(links) },
+	{ "links", 0, "DIR", "verify", "with --repair: follow links of file:// trees into DIR[:DIR...]" },
 	{ "interval", 0, "SECONDS", "watch", "search all processes every SECONDS (default: 10)", NUMBER, AT(interval),
 	  .max = INTERVAL_MAX },
 	{ "interval", 0, "SECONDS", "status", "with --watch: repeat every SECONDS (default: 2)" },
@@ -342,7 +343,7 @@ static void print_options(const char *command)
 			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
 		snprintf(text, sizeof(text), "%s--%s%s%s", letter, options[i].name, options[i].argument ? "=" : "",
 			 options[i].argument ? options[i].argument : "");
-		printf("  %-21s  %s\n", text, options[i].help);
+		printf("  %-22s  %s\n", text, options[i].help);
 	}
 }
 
