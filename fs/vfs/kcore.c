@@ -71,7 +71,10 @@ static int lookup_copy(const struct bid_tree *tree, const struct bid_id *id, con
 	return is_directory(tree, child->path) ? 0 : -ENOENT;
 }
 
-/* Has the kernel @id a symbol table to list modules from, or may one be derived? 0 or -ENOENT. */
+/*
+ * Has the kernel @id a symbol table to list modules from, or may one be derived? 0 or -ENOENT. A listing does not
+ * read the table, up to 64 MiB, and so shows the "modules" of a damaged one; LOOKUP reads it, and returns -ENOENT.
+ */
 static int find_table(const struct bid_tree *tree, const struct bid_id *id)
 {
 	struct bid_file file = BID_FILE_NONE;
