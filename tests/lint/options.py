@@ -4,7 +4,7 @@
 
 Options ("-s", "--store"), mount options ("-o url") and commands must be the same. A command has a page of its own beside PAGE,
 PROGRAM-COMMAND.1, with its options; its help names that page. In a page, which is mdoc(7), only the head of a list item documents
-an option; a mention in the text does not.
+an option; a mention in the text does not. The help's summary is the description behind .Nd.
 """
 import pathlib
 import re
@@ -107,6 +107,9 @@ def check_command(program, name, shared, page):
     problems, _ = compare(f"{program} {name}", page, set().union(*in_help(text).values()) - shared)
     if f"{page.stem}({page.suffix[1:]})" not in text:
         problems.append(f"'{program} {name} --help' does not name the page '{page.name}'")
+    summary = text.splitlines()[1].rstrip(".")
+    if f"\n.Nd {summary[0].lower()}{summary[1:]}\n" not in page.read_text():
+        problems.append(f"'{page.name}' describes '{name}' behind .Nd with other words than '{summary}'")
     return problems
 
 
