@@ -91,8 +91,9 @@ static bool is_shadowed(const char *path)
 
 /*
  * Change @path, the text of perf's link for @id if @linked, to the target of the link in the mount. A build without a directory in
- * the mount, as in a tree of debug files, has one in "[debuginfod]". So has an id longer than perf's: perf's directory may be of
- * another id with these first 20 bytes. Returns 1 if the store has files of @id, 0 if it has perf's link alone, or -ENOENT.
+ * the mount, as in a tree of debug files, has one in "[debuginfod]". An id of more than 20 bytes has one there, too: perf's
+ * directory may be of another id with its first 20. Returns 1 if the store has files of @id, 0 if it has perf's link alone, or
+ * -ENOENT.
  */
 static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, bool linked, char path[static PATH_MAX])
 {
