@@ -76,48 +76,22 @@ struct ctl_field {
 #define CTL_HIDDEN INT_MAX
 #define CTL_NONE   UINT64_MAX
 
-#define CTL_TEXT(name, columns, value) \
+#define CTL_FIELD(name, form, columns, member) \
 	{ \
-		.key = name, .type = CTL_AS_TEXT, .width = columns, .text = value \
+		.key = name, .type = form, .width = columns, member \
 	}
+#define CTL_TEXT(name, columns, value) CTL_FIELD(name, CTL_AS_TEXT, columns, .text = value)
 /* A change that --dry-run only announces: "would be evicted" for people. */
-#define CTL_STATE(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_STATE, .width = columns, .text = value \
-	}
-#define CTL_ID(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_ID, .width = columns, .id = value \
-	}
-#define CTL_KIND(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_KIND, .width = columns, .number = value \
-	}
+#define CTL_STATE(name, columns, value) CTL_FIELD(name, CTL_AS_STATE, columns, .text = value)
+#define CTL_ID(name, columns, value)	CTL_FIELD(name, CTL_AS_ID, columns, .id = value)
+#define CTL_KIND(name, columns, value)	CTL_FIELD(name, CTL_AS_KIND, columns, .number = value)
 /* A bit mask of kinds. */
-#define CTL_KINDS(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_KINDS, .width = columns, .number = value \
-	}
-#define CTL_NUMBER(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_NUMBER, .width = columns, .number = value \
-	}
-#define CTL_SIZE(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_SIZE, .width = columns, .number = value \
-	}
-#define CTL_TIME(name, columns, value) \
-	{ \
-		.key = name, .type = CTL_AS_TIME, .width = columns, .number = (uint64_t)(value) \
-	}
-#define CTL_BOOL(name, value) \
-	{ \
-		.key = name, .type = CTL_AS_BOOL, .width = CTL_HIDDEN, .number = value \
-	}
-#define CTL_JSON(name, value) \
-	{ \
-		.key = name, .type = CTL_AS_JSON, .width = CTL_HIDDEN, .json = value \
-	}
+#define CTL_KINDS(name, columns, value)	 CTL_FIELD(name, CTL_AS_KINDS, columns, .number = value)
+#define CTL_NUMBER(name, columns, value) CTL_FIELD(name, CTL_AS_NUMBER, columns, .number = value)
+#define CTL_SIZE(name, columns, value)	 CTL_FIELD(name, CTL_AS_SIZE, columns, .number = value)
+#define CTL_TIME(name, columns, value)	 CTL_FIELD(name, CTL_AS_TIME, columns, .number = (uint64_t)(value))
+#define CTL_BOOL(name, value)		 CTL_FIELD(name, CTL_AS_BOOL, CTL_HIDDEN, .number = value)
+#define CTL_JSON(name, value)		 CTL_FIELD(name, CTL_AS_JSON, CTL_HIDDEN, .json = value)
 
 #define CTL_SCHEMA "bidfs.v1" /* output format of --json: changes with the meaning or the name of a key */
 
