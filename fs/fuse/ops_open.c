@@ -96,7 +96,7 @@ static bool is_writable(const struct bid_node *node)
 }
 
 /* The open file is another one than the kernel has pages and attributes of. The notification takes no lock of the kernel. */
-static void tell_another(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
+static void invalidate_pages(struct bid_fs *fs, const struct bid_inode *inode, struct fuse_file_info *fi)
 {
 	fi->keep_cache = 0;
 	fuse_lowlevel_notify_inval_inode(fs->session, inode->number, -1, 0);
@@ -122,7 +122,7 @@ static void open_file(fuse_req_t req, const struct bid_inode *inode, struct bid_
 	/* the bytes of an id do not change; AUTO_INVAL_DATA covers another file */
 	fi->keep_cache = !id;
 	if (bid_set_version(fs, inode, st))
-		tell_another(fs, inode, fi);
+		invalidate_pages(fs, inode, fi);
 	fi->noflush = 1;
 	reply_open(req, handle, fi);
 }
@@ -140,7 +140,7 @@ static void open_definitions(fuse_req_t req, const struct bid_inode *inode, int 
 	handle->probes_fd = fd;
 	fi->keep_cache = same;
 	if (!same)
-		tell_another(bid_fs_of(req), inode, fi);
+		invalidate_pages(bid_fs_of(req), inode, fi);
 	fi->noflush = 1;
 	reply_open(req, handle, fi);
 }
