@@ -26,7 +26,7 @@ ROWS = {
     "P13": "scan of a tree",
     "P14": "adding a tree",
     "P15": "the id of a file",
-    "P16": "a miss",
+    "P16": "a cache miss",
     "P17": "repeated open of a download",
     "P18": "absent artifact",
     "P19": "many openers of one missing file",

@@ -66,7 +66,7 @@ def test_team_server_survives_restarts(container):
 
     container.run("systemctl", "start", "nginx")
     container.run("sh", "-euxc", script[2])
-    tools.wait_until(lambda: response(container, f"buildid/{ident}/executable") == f"200 {size}", "a hit")
+    tools.wait_until(lambda: response(container, f"buildid/{ident}/executable") == f"200 {size}", "a cache hit")
     assert response(container, absent).startswith("424")
     container.run("systemctl", "stop", "bidfs-fetch")
     assert response(container, f"buildid/{ident}/executable") == f"200 {size}" and response(container, absent).startswith("424")

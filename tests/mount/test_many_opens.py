@@ -75,9 +75,9 @@ def test_ten_thousand_open_files_work(mount, mode, with_descriptors, ids):
         for fd in files:
             os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "the daemon drops idle descriptors")
     # the kernel reports closed files with a delay, and not at all after the unmount
-    tools.wait_until(lambda: is_idle(mnt), "the kernel has told of all that were closed")
+    tools.wait_until(lambda: is_idle(mnt), "the kernel has reported all closed files")
 
 
 @pytest.mark.limit(300 if FULL else 90)
@@ -93,7 +93,7 @@ def test_many_processes_read_at_once(mount, mode, with_descriptors, ids):
     with concurrent.futures.ThreadPoolExecutor(PROCESSES) as pool:
         for done in pool.map(client, range(PROCESSES)):
             assert done.returncode == 0, done.stderr
-    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "files are let go")
+    tools.wait_until(lambda: descriptors_of(mnt) <= KEPT + OURS, "the daemon drops idle descriptors")
 
 
 def test_exhausted_descriptors_are_emfile_for_one_call(needs_root, mount, mode, ids):

@@ -15,7 +15,7 @@
 #include "held_server.h"
 #include "scratch.h"
 
-const struct bid_broker_config patient = { .hedge_ms = HEDGE_NEVER };
+const struct bid_broker_config unhedged = { .hedge_ms = HEDGE_NEVER };
 
 /* directory of fixture_compile(), for the time of the process */
 static struct {

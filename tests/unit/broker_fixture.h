@@ -46,7 +46,7 @@ int fixture_end(void **state);
 void fixture_end_broker(struct fixture *fixture);
 
 /* Configuration without a limit of the wait, and with one server at a time. */
-extern const struct bid_broker_config patient;
+extern const struct bid_broker_config unhedged;
 
 /* Make the fixture's broker. */
 void fixture_broker(struct fixture *fixture, const struct bid_broker_config *config);

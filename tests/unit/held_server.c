@@ -198,7 +198,7 @@ static void *leave_line(void *user)
 	free(leaver);
 	pthread_mutex_lock(&held->lock);
 	held->done++;
-	held->leaving--;
+	held->n_cancelled--;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
 	return NULL;
@@ -225,7 +225,7 @@ static void held_cancel(struct bid_server *server, const void *user)
 	if (held->transfers && held->transfers->user == user)
 		held->transfers->cancelled = true;
 	in_line = held->deaf ? NULL : take_from_line(held, user);
-	held->leaving += in_line != NULL;
+	held->n_cancelled += in_line != NULL;
 	pthread_cond_broadcast(&held->changed);
 	pthread_mutex_unlock(&held->lock);
 	if (in_line)
@@ -251,7 +251,7 @@ static void held_free(struct bid_server *server)
 	held->stop = true;
 	held->freed_clean = !held->transfers;
 	pthread_cond_broadcast(&held->changed);
-	while (held->leaving > 0)
+	while (held->n_cancelled > 0)
 		pthread_cond_wait(&held->changed, &held->lock);
 	pthread_mutex_unlock(&held->lock);
 	pthread_join(held->thread, NULL);

@@ -25,7 +25,7 @@ struct held_server {
 	struct held_transfer *transfers;
 	bool stop;
 	unsigned last;
-	unsigned leaving; /* cancelled transfers that have not ended yet */
+	unsigned n_cancelled; /* cancelled transfers that have not ended yet */
 
 	/* set by the test */
 	enum hold_point hold;

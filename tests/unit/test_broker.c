@@ -18,7 +18,7 @@ static void test_downloaded_file_is_a_cache_hit(void **state)
 	struct bid_server *server;
 	struct call *call, *again;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
@@ -57,7 +57,7 @@ static void test_first_waiter_finds_a_file_published_meanwhile(void **state)
 	struct call *call;
 	size_t len;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &artifact, NULL), -EINPROGRESS);
@@ -82,7 +82,7 @@ static void test_servers_get_requests_in_order(void **state)
 	struct bid_server *server[3];
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server[0] = fixture_memory(fixture, "first");
 	server[1] = fixture_memory(fixture, "second");
 	server[2] = fixture_memory(fixture, "third");
@@ -104,7 +104,7 @@ static void test_wrong_build_goes_to_the_next_server(void **state)
 	struct bid_server *wrong, *right;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	wrong = fixture_memory(fixture, "wrong");
 	right = fixture_memory(fixture, "right");
 	put_elf(wrong, 0xa, 0xb);
@@ -124,7 +124,7 @@ static void test_only_wrong_builds_end_as_rejected(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *wrong;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	wrong = fixture_memory(fixture, "wrong");
 	fixture_memory(fixture, "empty");
 	put_elf(wrong, 0xa, 0xb);
@@ -144,7 +144,7 @@ static void test_truncated_is_rejected(void **state)
 	size_t len;
 	const void *data = elf_bytes(0xa, &len);
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	cut = fixture_memory(fixture, "cut");
 	whole = fixture_memory(fixture, "whole");
 	assert_int_equal(memory_server_put(cut, &artifact, data, len - 1000), 0);
@@ -167,7 +167,7 @@ static void test_html_is_rejected_early(void **state)
 	assert_non_null(html);
 	memset(html, ' ', 1 << 20);
 	memcpy(html, "<!DOCTYPE html>", 15);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	portal = fixture_held(fixture, "portal");
 	right = fixture_memory(fixture, "right");
 	put_elf(right, 0xa, 0xa);
@@ -187,7 +187,7 @@ static void test_wrong_build_is_rejected_early(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct held_server *held;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xb);
 	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
@@ -206,7 +206,7 @@ static void test_second_server_starts_an_empty_body(void **state)
 	const void *data = elf_bytes(0xa, &len);
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	cut = fixture_memory(fixture, "cut");
 	empty = fixture_held(fixture, "empty");
 	headless = fixture_held(fixture, "headless");
@@ -233,7 +233,7 @@ static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct bid_server *large, *other;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	large = fixture_memory(fixture, "large");
 	other = fixture_memory(fixture, "other");
 	memory_server_set_default(large, BID_OUTCOME_TOO_LARGE);
@@ -250,7 +250,7 @@ static void test_too_large_is_not_cached_while_others_are_unknown(void **state)
 static void test_too_large_is_refused_and_cached(void **state)
 {
 	struct fixture *fixture = *state;
-	struct bid_artifact told = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
+	struct bid_artifact refused = elf_of(0x1), announced = elf_of(0xa), silent = elf_of(0xb), other = elf_of(0x2);
 	struct held_server *held;
 	struct bid_server *memory;
 	struct call *call;
@@ -260,7 +260,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 	held = fixture_held(fixture, "held");
 	memory = fixture_memory(fixture, "memory");
 	held->outcome = BID_OUTCOME_TOO_LARGE;
-	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
+	assert_int_equal(fetch(fixture, &refused, NULL), -EFBIG);
 
 	held_elf(held, 0xa);
 	assert_int_equal(fetch(fixture, &announced, &call), -EFBIG);
@@ -281,7 +281,7 @@ static void test_too_large_is_refused_and_cached(void **state)
 	/* cached, with its reason */
 	requests = memory_server_requests(memory);
 	sleep_ms(300);
-	assert_int_equal(fetch(fixture, &told, NULL), -EFBIG);
+	assert_int_equal(fetch(fixture, &refused, NULL), -EFBIG);
 	assert_int_equal(memory_server_requests(memory), requests);
 
 	/* an error elsewhere does not hide it */
@@ -298,7 +298,7 @@ static void test_kind_of_no_server_is_absent(void **state)
 	struct bid_server *server;
 	unsigned ttl = 7;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	assert_false(bid_broker_has_servers(fixture->broker));
 	assert_int_equal(find(fixture, &elf, &ttl), -ENOENT);
 	assert_int_equal(ttl, 0);
@@ -323,7 +323,7 @@ static void test_read_only_store_downloads_nothing(void **state)
 
 	bid_store_free(fixture->store);
 	assert_int_equal(bid_store_open(fixture->directory, 0, &fixture->store), 0);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(find(fixture, &artifact, NULL), -ENOENT);
@@ -347,7 +347,7 @@ static void test_server_beyond_the_limit_is_freed(void **state)
 	struct freeable one = { .server = { .ops = &ops, .name = "one too many" } };
 	struct fixture *fixture = *state;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	for (unsigned i = 0; i < BID_CANDIDATES_MAX; i++)
 		fixture_memory(fixture, "memory");
 	assert_int_equal(bid_broker_add_server(fixture->broker, &one.server), -E2BIG);

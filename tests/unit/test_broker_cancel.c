@@ -17,7 +17,7 @@ static void test_cancel_before_use(void **state)
 	struct bid_server *server;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	call = call_begin(fixture);
@@ -38,7 +38,7 @@ static void test_cancel_of_one_caller_keeps_the_download(void **state)
 	struct call *first, *second;
 	struct held_server *held;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	first = call_for(fixture, &artifact);
 	second = call_for(fixture, &artifact);
@@ -67,7 +67,7 @@ static void test_cancel_of_last_caller_ends_the_transfer(void **state)
 	struct held_server *held;
 	struct bid_server *next;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	next = fixture_memory(fixture, "next");
 	held_elf(held, 0xa);
@@ -103,7 +103,7 @@ static void test_request_during_cancel_starts_a_new_download(void **state)
 	struct call *first, *second;
 	struct held_server *held;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->deaf = true;
@@ -162,7 +162,7 @@ static void test_cancel_between_servers_ends_the_request(void **state)
 	struct bid_server *next;
 	uint64_t waiter_id;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	next = fixture_memory(fixture, "next");
 	put_elf(next, 0x1, 0xa);
@@ -205,7 +205,7 @@ static void test_cancel_at_any_moment_answers_once(void **state)
 	struct held_server *held;
 	unsigned interrupted = 0;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held->outcome = BID_OUTCOME_UNAVAILABLE;
 	for (int i = 0; i < N; i++) {
@@ -267,7 +267,7 @@ static void test_free_at_the_end_answers_once(void **state)
 		struct held_server *held;
 		struct call *calls[8];
 
-		fixture_broker(fixture, &patient);
+		fixture_broker(fixture, &unhedged);
 		fixture_memory(fixture, "empty");
 		held = fixture_held(fixture, "held");
 		held->outcome = BID_OUTCOME_UNAVAILABLE;
@@ -290,7 +290,7 @@ static void test_free_of_idle_broker_works(void **state)
 	struct fixture *fixture = *state;
 
 	bid_broker_free(NULL);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	fixture_memory(fixture, "memory");
 	fixture_end_broker(fixture);
 }

@@ -22,7 +22,7 @@ static int begin(void **state)
 	bid_store_free(fixture->store);
 	assert_int_equal(mount("tmpfs", fixture->directory, "tmpfs", 0, "size=500k"), 0);
 	assert_int_equal(bid_store_open(fixture->directory, BID_STORE_WRITE, &fixture->store), 0);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 #include "broker/download.h"
 
 /* Short, to keep the tests short. Events that must come earlier happen while no hedged request is due. */
-#define RACE 40
-static const struct bid_broker_config racing = { .hedge_ms = RACE };
+#define HEDGE_MS 40
+static const struct bid_broker_config hedging = { .hedge_ms = HEDGE_MS };
 
 /* Longer than any test: a hedged request follows an event of the first server, and not its duration. */
 static const struct bid_broker_config unhurried = { .hedge_ms = 2 * PATIENCE_MS };
@@ -24,10 +24,10 @@ static struct held_server *silent(struct fixture *fixture, const char *name)
 }
 
 /*
- * Ask for elf_of(0xa), and wait until @held is held at HOLD_MIDDLE. Others may race with it from its headers on, and not sooner,
+ * Ask for elf_of(0xa), and wait until @held is held at HOLD_MIDDLE. Others get hedged requests from its headers on, not sooner,
  * however late those are.
  */
-static struct call *race_from_headers(struct fixture *fixture, struct held_server *held)
+static struct call *hedge_from_headers(struct fixture *fixture, struct held_server *held)
 {
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *call;
@@ -35,7 +35,7 @@ static struct call *race_from_headers(struct fixture *fixture, struct held_serve
 	held_hold(held, HOLD_HEAD);
 	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
-	fixture_hedge_ms(fixture, RACE);
+	fixture_hedge_ms(fixture, HEDGE_MS);
 	held_hold(held, HOLD_MIDDLE);
 	held_wait(held, 2);
 	return call;
@@ -64,7 +64,7 @@ static void test_silent_server_is_hedged(void **state)
 	struct held_server *first;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
 	put_elf(second, 0xa, 0xa);
@@ -94,13 +94,13 @@ static void test_responding_server_is_not_hedged(void **state)
 	struct bid_server *second;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_held(fixture, "first");
 	second = fixture_memory(fixture, "second");
 	held_elf(first, 0xa);
 	put_elf(second, 0xa, 0xa);
-	call = race_from_headers(fixture, first);
-	sleep_ms(5 * RACE);
+	call = hedge_from_headers(fixture, first);
+	sleep_ms(5 * HEDGE_MS);
 	assert_int_equal(memory_server_requests(second), 0);
 	held_hold(first, HOLD_NOWHERE);
 	assert_int_equal(call_wait(call), 0);
@@ -115,7 +115,7 @@ static void test_race_0_requests_one_after_the_other(void **state)
 	struct bid_server *second;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
 	call = call_for(fixture, &artifact);
@@ -134,7 +134,7 @@ static void test_failed_winner_is_replaced(void **state)
 	struct held_server *first, *second;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	held_elf(first, 0xa);
 	second = silent(fixture, "second");
@@ -164,7 +164,7 @@ static void test_failed_winner_is_replaced_by_the_cancelled_loser(void **state)
 	struct held_server *first, *second;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	first->deaf = true;
 	second = silent(fixture, "second");
@@ -208,7 +208,7 @@ static void test_servers_that_break_off_end(void **state)
 	call = call_for(fixture, &artifact);
 	held_wait_done(first, 1);
 	held_wait(second, 1);
-	sleep_ms(5 * RACE);
+	sleep_ms(5 * HEDGE_MS);
 	second->breaks_off = false;
 	second->body_len -= 1000;
 	held_hold(second, HOLD_NOWHERE);
@@ -279,7 +279,7 @@ static void test_loser_without_end_delays_no_caller(void **state)
 	struct held_server *first;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	first->deaf = true;
 	second = fixture_memory(fixture, "second");
@@ -293,7 +293,7 @@ static void test_loser_without_end_delays_no_caller(void **state)
 	assert_true(first->freed_clean);
 }
 
-/* A "no" frees a place in the race. */
+/* A "not found" frees the place of its server. */
 static void test_absence_starts_the_next_server(void **state)
 {
 	struct fixture *fixture = *state;
@@ -302,7 +302,7 @@ static void test_absence_starts_the_next_server(void **state)
 	struct held_server *first;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
 	third = fixture_memory(fixture, "third");
@@ -324,14 +324,14 @@ static void test_absence_waits_for_the_silent_server(void **state)
 	struct bid_server *second;
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	first = silent(fixture, "first");
 	second = fixture_memory(fixture, "second");
 	call = call_for(fixture, &artifact);
 	held_wait(first, 1);
 	for (int64_t begun = now_ms(); memory_server_requests(second) == 0; sleep_ms(1))
 		assert_true(now_ms() - begun < 20000);
-	sleep_ms(RACE);
+	sleep_ms(HEDGE_MS);
 	assert_int_equal(memory_server_requests(second), 1);
 	assert_false(call_over(call));
 	held_hold(first, HOLD_NOWHERE);
@@ -351,7 +351,7 @@ static void test_last_of_many_servers_delivers(void **state)
 	struct held_server *others[9];
 	struct call *call;
 
-	fixture_broker(fixture, &racing);
+	fixture_broker(fixture, &hedging);
 	for (int i = 0; i < 9; i++)
 		others[i] = silent(fixture, "other");
 	put_elf(fixture_memory(fixture, "last"), 0xa, 0xa);

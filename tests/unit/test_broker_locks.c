@@ -127,8 +127,8 @@ static void test_two_brokers_download_once(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	second = both_ask(fixtures, &artifact, &first);
 	held_hold(fixtures->held[ONE], HOLD_NOWHERE);
 	assert_int_equal(call_wait(first), 0);
@@ -143,8 +143,8 @@ static void test_lock_wait_does_not_delay_other_requests(void **state)
 	struct bid_artifact artifact = elf_of(0xa), another = elf_of(0xb);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	second = both_ask(fixtures, &artifact, &first);
 	held_elf(fixtures->held[OTHER], 0xb);
 	assert_int_equal(fetch(fixtures->fixture[OTHER], &another, NULL), 0);
@@ -159,8 +159,8 @@ static void test_absence_reaches_both_brokers(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	fixtures->held[ONE]->body = NULL;
 	first = first_asks(fixtures, &artifact, HOLD_HEAD);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
@@ -187,8 +187,8 @@ static void test_section_missing_in_downloaded_file_is_absent(void **state)
 
 	assert_int_equal(bid_subpath_section(".nope", &name), 0);
 	section.subpath = name;
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	second = both_ask(fixtures, &section, &first);
 	snprintf(path, sizeof(path), "%s.elf", fixture->directory);
 	file = fopen(path, "we");
@@ -212,8 +212,8 @@ static void test_second_process_requests_after_failed_first(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	fixtures->held[ONE]->body = NULL;
 	fixtures->held[ONE]->outcome = BID_OUTCOME_UNAVAILABLE;
 	first = first_asks(fixtures, &artifact, HOLD_HEAD);
@@ -231,8 +231,8 @@ static void test_other_servers_mean_no_lock_wait(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first;
 
-	equip(fixtures, ONE, &patient);
-	fixture_broker(fixtures->fixture[OTHER], &patient);
+	equip(fixtures, ONE, &unhedged);
+	fixture_broker(fixtures->fixture[OTHER], &unhedged);
 	fixtures->held[OTHER] = fixture_held(fixtures->fixture[OTHER], "sound");
 	held_elf(fixtures->held[OTHER], 0xa);
 	first = first_asks(fixtures, &artifact, HOLD_HEAD);
@@ -248,8 +248,8 @@ static void test_next_process_takes_over_the_download(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	second = both_ask(fixtures, &artifact, &first);
 	fixture_end_broker(fixtures->fixture[ONE]);
 	assert_int_equal(call_wait(first), -EINTR);
@@ -263,8 +263,8 @@ static void test_end_of_broker_or_caller_ends_wait_for_holder(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	first = first_asks(fixtures, &artifact, HOLD_MIDDLE);
 	second = call_for(fixtures->fixture[OTHER], &artifact);
 	wait_for_poll(fixtures->fixture[OTHER], true);
@@ -288,7 +288,7 @@ static void test_abandoned_download_blocks_no_caller(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
+	equip(fixtures, ONE, &unhedged);
 	held_hold(fixtures->held[ONE], HOLD_HEAD);
 	fixtures->held[ONE]->deaf = true;
 	first = call_for(fixture, &artifact);
@@ -341,7 +341,7 @@ static void test_killed_holder_is_not_waited_for(void **state)
 	pid_t pid = hold_elsewhere(fixtures->fixture[ONE]->directory, &artifact);
 	struct call *call;
 
-	equip(fixtures, ONE, &patient);
+	equip(fixtures, ONE, &unhedged);
 	call = call_for(fixtures->fixture[ONE], &artifact);
 	wait_for_poll(fixtures->fixture[ONE], false);
 	assert_int_equal(requests_of(fixtures->held[ONE]), 0);
@@ -357,7 +357,7 @@ static void test_stopped_holder_is_waited_for_half_a_minute(void **state)
 	struct call *call;
 
 	assert_int_equal(kill(pid, SIGSTOP), 0);
-	equip(fixtures, ONE, &patient);
+	equip(fixtures, ONE, &unhedged);
 	call = call_for(fixtures->fixture[ONE], &artifact);
 	wait_for_poll(fixtures->fixture[ONE], false);
 	test_clock_advance_ms(AWAIT_MS / 2);
@@ -393,8 +393,8 @@ static void test_removed_lock_file_is_replaced(void **state)
 	char path[128];
 	struct call *first, *second;
 
-	equip(fixtures, ONE, &patient);
-	equip(fixtures, OTHER, &patient);
+	equip(fixtures, ONE, &unhedged);
+	equip(fixtures, OTHER, &unhedged);
 	fixtures->held[ONE]->body = NULL;
 	assert_int_equal(fetch(fixtures->fixture[ONE], &nowhere, NULL), -ENOENT);
 	held_elf(fixtures->held[ONE], 0xa);
@@ -416,7 +416,7 @@ static void test_missing_lock_support_still_downloads(void **state)
 	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
 	snprintf(path, sizeof(path), "%s/.bidfs/fetching", fixtures->fixture[ONE]->directory);
 	assert_int_equal(mkdir(path, 0755), 0);
-	equip(fixtures, ONE, &patient);
+	equip(fixtures, ONE, &unhedged);
 	assert_int_equal(fetch(fixtures->fixture[ONE], &artifact, NULL), 0);
 }
 
@@ -462,7 +462,7 @@ static void test_a_lock_service_that_hangs_costs_others_a_second(void **state)
 	struct bid_artifact artifact = elf_of(0xa);
 	struct caller caller;
 
-	equip(fixtures, ONE, &patient);
+	equip(fixtures, ONE, &unhedged);
 	set_gate(true);
 	caller_start(&caller, fixture, 0xb);
 	pthread_mutex_lock(&gate.lock);

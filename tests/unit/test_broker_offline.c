@@ -19,7 +19,7 @@ static void test_offline_sends_no_request(void **state)
 	struct call *call;
 	unsigned ttl = 0;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	put_elf(server, 0xb, 0xb);
@@ -53,7 +53,7 @@ static void test_running_request_continues_offline(void **state)
 	struct held_server *first, *second;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_held(fixture, "first");
 	second = fixture_held(fixture, "second");
 	held_elf(second, 0xa);
@@ -82,7 +82,7 @@ static void test_running_request_may_deliver_offline(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	call = call_for(fixture, &artifact);
 	held_wait(held, 1);
@@ -137,7 +137,7 @@ static struct call *call_held(struct fixture *fixture, struct held_server **ret_
 	const struct bid_artifact artifact = elf_of(0xa);
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	*ret_held = fixture_held(fixture, "held");
 	held_elf(*ret_held, 0xa);
 	held_hold(*ret_held, HOLD_HEAD);

@@ -15,7 +15,7 @@ static void test_refresh_requests_absent_file_again(void **state)
 	struct bid_artifact all = request_of(0xa, BID_KIND_NONE);
 	struct bid_server *server;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	assert_int_equal(fetch(fixture, &debuginfo, NULL), -ENOENT);
@@ -40,7 +40,7 @@ static void test_refresh_drops_every_reason(void **state)
 	struct bid_server *server;
 	unsigned requests = 0;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
 		memory_server_set_default(server, outcomes[i]);
@@ -63,7 +63,7 @@ static void test_refresh_of_bad_request_is_refused(void **state)
 	struct bid_artifact local = request_of(0xa, BID_KIND_KALLSYMS);
 	struct bid_subpath *subpath;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &nobody, false), -EINVAL);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &server, false), -EINVAL);
 	assert_int_equal(bid_broker_refresh(fixture->broker, &local, false), -EINVAL);

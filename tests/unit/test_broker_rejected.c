@@ -44,7 +44,7 @@ static void test_download_with_another_id_goes_to_the_quarantine(void **state)
 	size_t len;
 
 	elf_bytes(0xb, &len);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	put_elf(fixture_memory(fixture, "wrong"), 0xa, 0xb);
 	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
 	assert_int_equal(call->outcomes[0], BID_OUTCOME_REJECTED);
@@ -65,7 +65,7 @@ static void test_quarantine_takes_64_files_of_1_mib(void **state)
 	struct bid_server *wrong;
 
 	assert_non_null(page);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	wrong = fixture_memory(fixture, "wrong");
 	/* the first bytes are those of an ELF file */
 	memcpy(page, elf_bytes(0xb, &(size_t){ 0 }), 64);
@@ -95,7 +95,7 @@ static void test_server_gets_the_result_of_the_check(void **state)
 
 	assert_int_equal(bid_subpath_source("/a.c", &subpath), 0);
 	file.subpath = subpath;
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	assert_int_equal(fetch(fixture, &wrong, NULL), -EBADMSG);
@@ -117,7 +117,7 @@ static void test_wrong_file_is_cached_per_server(void **state)
 	struct call *call;
 	unsigned ttl;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	wrong = fixture_memory(fixture, "wrong");
 	put_elf(wrong, 0xa, 0xb);
 	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
@@ -143,7 +143,7 @@ static void test_body_shorter_than_announced_is_rejected(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->announce = held->body_len + 1;
@@ -185,7 +185,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 
 	assert_non_null(changed);
 	memcpy(changed, original, len);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_memory(fixture, "first");
 	put_elf(first, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
@@ -193,7 +193,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	evict_all(fixture);
 
 	/* the same build by its id, and sound, but another file */
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_memory(fixture, "first");
 	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
 	assert_int_equal(fetch(fixture, &artifact, &call), -EBADMSG);
@@ -202,7 +202,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	fixture_end_broker(fixture);
 
 	/* another server has the first bytes */
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_memory(fixture, "first");
 	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
 	second = fixture_memory(fixture, "second");
@@ -213,7 +213,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	evict_all(fixture);
 
 	/* the user accepts the new bytes, and from then on they are the expected ones */
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	first = fixture_memory(fixture, "first");
 	assert_int_equal(bid_broker_refresh(fixture->broker, &artifact, true), 0);
 	assert_int_equal(memory_server_put(first, &artifact, changed, len + 16), 0);
@@ -221,7 +221,7 @@ static void test_changed_bytes_are_refused_until_accepted(void **state)
 	assert_int_equal(call->size, len + 16);
 	fixture_end_broker(fixture);
 	evict_all(fixture);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	put_elf(fixture_memory(fixture, "first"), 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &artifact, NULL), -EBADMSG);
 }

@@ -33,7 +33,7 @@ static void test_equal_failures_are_counted(void **state)
 	struct held_server *a, *b;
 	struct seen seen = { 0 };
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	a = fixture_held(fixture, "a");
 	b = fixture_held(fixture, "b");
 	set_failure(a, "HTTP 503");
@@ -62,7 +62,7 @@ static void test_oldest_failure_is_dropped(void **state)
 	struct held_server *a;
 	char text[32];
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	a = fixture_held(fixture, "a");
 	set_failure(a, text);
 	for (int i = 0; i <= BID_REPORTS_MAX + 5; i++) {
@@ -87,7 +87,7 @@ static void test_broker_lists_failures_without_absences(void **state)
 	struct seen seen = { 0 };
 	struct bid_server *server;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	assert_int_equal(fetch(fixture, &absent, NULL), -ENOENT);
 	bid_broker_each_failure(fixture->broker, see, &seen);
@@ -111,7 +111,7 @@ static void test_report_counts_bytes(void **state)
 	struct call *call;
 	size_t len;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &artifact, &call), 0);

@@ -37,7 +37,7 @@ static void test_section_is_derived_from_downloaded_file(void **state)
 	struct bid_server *server;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	assert_int_equal(fetch(fixture, &section, &call), 0);
@@ -61,7 +61,7 @@ static void test_section_of_no_file_is_absent(void **state)
 	struct bid_subpath *name;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	one = fixture_memory(fixture, "one");
 	assert_int_equal(bid_subpath_source("/a.c", &name), 0);
 	source_file.subpath = name;
@@ -90,7 +90,7 @@ static void test_outage_starts_no_whole_file(void **state)
 	struct bid_artifact section = section_of(0xa);
 	struct bid_server *server;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	assert_int_equal(fetch(fixture, &section, NULL), -EHOSTUNREACH);
@@ -105,7 +105,7 @@ static void test_dead_server_keeps_the_whole_files(void **state)
 	struct fixture *fixture = *state;
 	struct bid_server *alive;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNAVAILABLE);
 	alive = fixture_memory(fixture, "alive");
 	for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++) {
@@ -128,7 +128,7 @@ static void test_unknown_section_is_not_absent(void **state)
 	struct bid_artifact section = section_of(0xa);
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	memory_server_set_default(fixture_memory(fixture, "dead"), BID_OUTCOME_UNAVAILABLE);
 	fixture_memory(fixture, "alive");
 	assert_int_equal(fetch(fixture, &section, &call), -EHOSTUNREACH);
@@ -145,7 +145,7 @@ static void test_too_large_file_and_outage_are_not_cached(void **state)
 	struct held_server *large;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	large = fixture_held_whole_file(fixture);
 	other = fixture_memory(fixture, "other");
 	call = call_for(fixture, &section);
@@ -170,7 +170,7 @@ static void test_cancel_ends_the_download_of_a_whole_file(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held_whole_file(fixture);
 	call = call_for(fixture, &section);
 	held_wait(held, 1);
@@ -280,7 +280,7 @@ static void test_free_answers_waiting_sections(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held_whole_file(fixture);
 	call = call_for(fixture, &section);
 	held_wait(held, 1);
@@ -297,7 +297,7 @@ static void test_cancel_before_use(void **state)
 	struct bid_server *server;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	call = call_begin(fixture);
 	bid_broker_cancel(fixture->broker, call->waiter_id);
@@ -316,7 +316,7 @@ static void test_section_and_file_share_a_download(void **state)
 	struct call *calls[4], *whole;
 	struct held_server *held;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held->hold = HOLD_HEAD;
 	for (int i = 0; i < 4; i++)

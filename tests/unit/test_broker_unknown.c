@@ -26,7 +26,7 @@ static void test_absence_everywhere_is_cached(void **state)
 	unsigned ttl = 0;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server[0] = fixture_memory(fixture, "first");
 	server[1] = fixture_memory(fixture, "second");
 	assert_int_equal(fetch(fixture, &artifact, &call), -ENOENT);
@@ -67,7 +67,7 @@ static void test_cached_absence_expires(void **state)
 	struct bid_server *server;
 	unsigned ttl = 1;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	now = 5000;
 	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
@@ -102,7 +102,7 @@ static void test_absence_is_cached_per_server(void **state)
 	struct bid_server *has_not, *down;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	has_not = fixture_memory(fixture, "has not");
 	down = fixture_memory(fixture, "down");
 	memory_server_set_default(down, BID_OUTCOME_UNAVAILABLE);
@@ -116,7 +116,7 @@ static void test_absence_is_cached_per_server(void **state)
 	assert_int_equal(memory_server_requests(down), 2);
 	fixture_end_broker(fixture);
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	has_not = fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
 	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
@@ -125,7 +125,7 @@ static void test_absence_is_cached_per_server(void **state)
 	fixture_end_broker(fixture);
 
 	/* an added server has had no request yet */
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	fixture_memory(fixture, "has not");
 	fixture_memory(fixture, "down");
 	put_elf(fixture_memory(fixture, "new"), 0xa, 0xa);
@@ -142,7 +142,7 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 	struct call *call;
 	unsigned ttl;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	memory_server_set_default(server, BID_OUTCOME_UNSUPPORTED);
 	/* however often: its time does not grow */
@@ -167,11 +167,11 @@ static void test_unsupported_is_not_cached_as_absence(void **state)
 
 	/* the entry is not for the next process */
 	artifact = elf_of(0xb);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	memory_server_set_default(fixture_memory(fixture, "memory"), BID_OUTCOME_UNSUPPORTED);
 	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
 	fixture_end_broker(fixture);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	put_elf(fixture_memory(fixture, "memory"), 0xb, 0xb);
 	assert_int_equal(fetch(fixture, &artifact, NULL), 0);
 }
@@ -188,7 +188,7 @@ static void test_section_absence_is_not_cached(void **state)
 
 	assert_int_equal(bid_subpath_section(".none", &name), 0);
 	artifact.subpath = name;
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	assert_int_equal(memory_server_put(server, &debuginfo, elf, len), 0);
 	assert_int_equal(fetch(fixture, &artifact, NULL), -ENOENT);
@@ -207,7 +207,7 @@ static void test_unavailable_is_not_cached(void **state)
 	struct fixture *fixture = *state;
 	struct bid_server *bad;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	bad = fixture_memory(fixture, "bad");
 	fixture_memory(fixture, "good");
 	for (uint8_t i = 0; i < sizeof(outcomes) / sizeof(*outcomes); i++) {
@@ -236,7 +236,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 	int64_t begun;
 	unsigned requests;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	memory_server_set_default(server, BID_OUTCOME_UNAVAILABLE);
 	begun = now_ms();
@@ -256,7 +256,7 @@ static void test_unknown_result_is_kept_for_its_ttl(void **state)
 /* Add two servers: @ret_held, the first candidate, and one in memory, which is returned. */
 static struct bid_server *second_to_held(struct fixture *fixture, struct held_server **ret_held)
 {
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	*ret_held = fixture_held(fixture, "held");
 	return fixture_memory(fixture, "second");
 }
@@ -355,7 +355,7 @@ static void test_unknown_size_above_space_is_refused(void **state)
 	assert_non_null(large);
 	memcpy(large, elf, len);
 	bid_log_init("test", BID_LOG_ERROR);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	assert_int_equal(bid_store_keep_limits(fixture->store, &limits), 0);
 	held = fixture_held(fixture, "held");
 	fixture_memory(fixture, "has nothing");
@@ -399,7 +399,7 @@ static void test_vanished_store_is_not_absence(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	held->before_header = remove_store;
@@ -420,7 +420,7 @@ static void test_file_in_place_of_a_directory_is_reported_as_such(void **state)
 	char path[128];
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held_elf(fixture_held(fixture, "held"), 0xa);
 	snprintf(path, sizeof(path), "%s/[debuginfod]", fixture->directory);
 	assert_int_equal(mknod(path, S_IFREG | 0600, 0), 0);
@@ -452,7 +452,7 @@ static void test_each_failure_is_logged_once(void **state)
 	size_t len;
 
 	assert_true(file >= 0 && before >= 0);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	down = fixture_memory(fixture, "down");
 	lying = fixture_memory(fixture, "lying");
 	memory_server_set_default(down, BID_OUTCOME_UNAVAILABLE);

@@ -21,7 +21,7 @@ static void test_200_callers_share_one_download(void **state)
 	struct held_server *held;
 
 	assert_true(callers && seen);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	for (int i = 0; i < N; i++)
 		caller_start(&callers[i], fixture, 0xa);
@@ -57,7 +57,7 @@ static void test_slow_commit_delays_no_other_download(void **state)
 	struct bid_server *server;
 	uint64_t waiter_id;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	put_elf(server, 0xb, 0xb);
@@ -84,7 +84,7 @@ static void test_derivation_delays_no_hit_and_no_small_download(void **state)
 	struct call *last = NULL;
 	uint64_t waiter_id;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	put_elf(server, 0xb, 0xb);
@@ -121,7 +121,7 @@ static void test_200_callers_at_the_end_get_one_answer_each(void **state)
 	struct held_server *held;
 
 	assert_non_null(callers);
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_elf(held, 0xa);
 	for (int i = 0; i < N; i++)
@@ -294,7 +294,7 @@ static void test_progress_counts_bytes(void **state)
 	struct held_server *held;
 	struct call *call;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	fixture_memory(fixture, "empty");
 	held = fixture_held_elf(fixture, 0xa, HOLD_MIDDLE);
 	call = call_begin(fixture);
@@ -333,7 +333,7 @@ static void test_each_download_is_listed(void **state)
 	struct held_server *held;
 	struct call *calls[3];
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	held = fixture_held(fixture, "held");
 	held_hold(held, HOLD_HEAD);
 	for (uint8_t i = 0; i < 3; i++) {
@@ -378,7 +378,7 @@ static void test_callback_may_submit_a_request(void **state)
 	struct bid_server *server;
 	uint64_t waiter_id;
 
-	fixture_broker(fixture, &patient);
+	fixture_broker(fixture, &unhedged);
 	server = fixture_memory(fixture, "memory");
 	put_elf(server, 0xa, 0xa);
 	chain.call = call_begin(fixture);
