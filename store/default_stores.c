@@ -16,16 +16,23 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "perfconfig.h"
 
 #define SYSTEM_CONFIG "/etc/perfconfig"
 #define CONFIG_MAX    (1 << 20)
+#define KEY_CHARS     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+#define BLANKS	      " \t\v\f\r"
 
-static int format_path(char *buffer, size_t size, const char *dir, const char *rest)
+static int copy_path(char *buffer, size_t size, const char *path)
 {
-	int n = snprintf(buffer, size, "%s/%s", dir, rest);
+	if (strlen(path) >= size)
+		return -ENAMETOOLONG;
+	memcpy(buffer, path, strlen(path) + 1);
+	return 0;
+}
 
-	return n < 0 || (size_t)n >= size ? -ENAMETOOLONG : 0;
+static int join_path(char *buffer, size_t size, const char *dir, const char *rest)
+{
+	return (size_t)snprintf(buffer, size, "%s/%s", dir, rest) >= size ? -ENAMETOOLONG : 0;
 }
 
 static int home_directory(char *buffer, size_t size)
@@ -39,10 +46,7 @@ static int home_directory(char *buffer, size_t size)
 			return -ENOENT;
 		home = found->pw_dir;
 	}
-	if (strlen(home) >= size)
-		return -ENAMETOOLONG;
-	memcpy(buffer, home, strlen(home) + 1);
-	return 0;
+	return copy_path(buffer, size, home);
 }
 
 /* perf's reading of a truth value in the environment (perf, util/config.c) */
@@ -69,6 +73,78 @@ static bool is_trusted(int fd, const char *path)
 	return false;
 }
 
+static bool is_name(const char *text, size_t len, const char *name)
+{
+	return len == strlen(name) && strncasecmp(text, name, len) == 0;
+}
+
+/*
+ * Read a value up to a comment, in place: unquoted blanks count as one blank between words, and as none around them. Returns NULL
+ * for an open quote or a backslash: an escape, or a value of several lines.
+ */
+static const char *read_value(char *value)
+{
+	bool quoted = false, blank = false;
+	char *to = value;
+
+	for (const char *at = value; *at && (quoted || !strchr(";#", *at)); at++) {
+		if (!quoted && strchr(BLANKS, *at)) {
+			blank = to > value;
+			continue;
+		}
+		if (*at == '\\')
+			return NULL;
+		if (blank)
+			*to++ = ' ';
+		blank = false;
+		if (*at == '"')
+			quoted = !quoted;
+		else
+			*to++ = *at;
+	}
+	*to = '\0';
+	return quoted ? NULL : value;
+}
+
+/*
+ * Look up "buildid.dir" in @text, in git's syntax (perf, util/config.c). The last value counts. Returns 1 and the value, which lies
+ * in @text; 0 without one; or -EINVAL and the number of the line. Changes @text, and ignores all other lines.
+ */
+static int parse_config(char *text, const char **ret_dir, unsigned *ret_line)
+{
+	static const char utf8_mark[] = "\357\273\277"; /* which some editors write */
+	const char *dir = NULL;
+	bool buildid = false;
+	char *line;
+
+	if (strncmp(text, utf8_mark, strlen(utf8_mark)) == 0)
+		text += strlen(utf8_mark);
+	for (unsigned number = 1; (line = strsep(&text, "\n")); number++) {
+		size_t len;
+
+		line += strspn(line, BLANKS);
+		if (*line == '[') {
+			len = strcspn(line, "]");
+			buildid = line[len] && is_name(line + 1, len - 1, "buildid");
+			line += len + (line[len] != '\0');
+			line += strspn(line, BLANKS);
+		}
+		len = strspn(line, KEY_CHARS);
+		if (!buildid || !is_name(line, len, "dir"))
+			continue;
+		line += len;
+		line += strspn(line, BLANKS);
+		dir = *line == '=' ? read_value(line + 1) : NULL;
+		if (!dir) {
+			*ret_line = number;
+			return -EINVAL;
+		}
+	}
+	if (dir)
+		*ret_dir = dir;
+	return dir != NULL;
+}
+
 /* Read the directory from the configuration @path. Returns 1 and the directory, 0 without one. */
 static int read_config(const char *path, char *ret_dir, size_t size)
 {
@@ -92,17 +168,15 @@ static int read_config(const char *path, char *ret_dir, size_t size)
 		return r;
 	}
 
-	r = bid_perfconfig_dir(text, &dir, &line);
+	r = parse_config(text, &dir, &line);
 	if (r < 0)
 		bid_error_about(path, r, "bad line %u in '%s'", line, path);
 	if (r <= 0)
 		return r;
-	if (strlen(dir) >= size) {
-		bid_error_about(path, -ENAMETOOLONG, "%s: buildid.dir in '%s'", strerror(ENAMETOOLONG), path);
-		return -ENAMETOOLONG;
-	}
-	memcpy(ret_dir, dir, strlen(dir) + 1);
-	return 1;
+	r = copy_path(ret_dir, size, dir);
+	if (r < 0)
+		bid_error_about(path, r, "%s: buildid.dir in '%s'", strerror(-r), path);
+	return r < 0 ? r : 1;
 }
 
 /* Read the directory from perf's configuration. Returns 1 and the directory, 0 without one. @ret_file is the file with it. */
@@ -117,7 +191,7 @@ static int configured(const char *home, char *ret_dir, char *ret_file, size_t si
 		return read_config(alone, ret_dir, size);
 	}
 	if (home && !is_true("PERF_CONFIG_NOGLOBAL")) {
-		r = format_path(path, sizeof(path), home, ".perfconfig");
+		r = join_path(path, sizeof(path), home, ".perfconfig");
 		if (r == 0)
 			r = found = read_config(path, ret_dir, size);
 		if (r < 0)
@@ -142,21 +216,16 @@ int bid_store_default_path(char *ret_path, size_t size)
 	if (r < 0)
 		return r;
 	if (r == 0 || dir[0] == '\0') {
-		r = has_home < 0 ? has_home : format_path(path, sizeof(path), home, ".debug");
+		r = has_home < 0 ? has_home : join_path(path, sizeof(path), home, ".debug");
 	} else if (dir[0] == '~' && dir[1] == '/') {
-		r = has_home < 0 ? has_home : format_path(path, sizeof(path), home, dir + 2);
+		r = has_home < 0 ? has_home : join_path(path, sizeof(path), home, dir + 2);
 	} else if (dir[0] == '/') {
-		r = snprintf(path, sizeof(path), "%s", dir) < (int)sizeof(path) ? 0 : -ENAMETOOLONG;
+		r = copy_path(path, sizeof(path), dir);
 	} else {
 		bid_error_about(file, -EINVAL, "not an absolute path: buildid.dir '%s' in '%s'", dir, file);
 		r = -EINVAL;
 	}
-	if (r < 0)
-		return r;
-	if (strlen(path) >= size)
-		return -ENAMETOOLONG;
-	memcpy(ret_path, path, strlen(path) + 1);
-	return 0;
+	return r < 0 ? r : copy_path(ret_path, size, path);
 }
 
 /* $NAME is set to something. */
@@ -173,12 +242,12 @@ static int debuginfod_cache(char *path, size_t size)
 	int has_home = home_directory(home, sizeof(home));
 
 	if (is_set("DEBUGINFOD_CACHE_PATH", &value))
-		return snprintf(path, size, "%s", value) < (int)size ? 0 : -ENAMETOOLONG;
-	if (has_home == 0 && format_path(path, size, home, ".debuginfod_client_cache") == 0 && access(path, F_OK) == 0)
+		return copy_path(path, size, value);
+	if (has_home == 0 && join_path(path, size, home, ".debuginfod_client_cache") == 0 && access(path, F_OK) == 0)
 		return 0;
 	if (is_set("XDG_CACHE_HOME", &value))
-		return format_path(path, size, value, "debuginfod_client");
-	return has_home < 0 ? has_home : format_path(path, size, home, ".cache/debuginfod_client");
+		return join_path(path, size, value, "debuginfod_client");
+	return has_home < 0 ? has_home : join_path(path, size, home, ".cache/debuginfod_client");
 }
 
 static bool has_links(const char *dir, const char *below)
@@ -209,10 +278,8 @@ static int find_tree(char *path, size_t size)
 
 		if (!has_links(path, below[i]))
 			continue;
-		if (snprintf(tree, sizeof(tree), "%s%s", len > 1 ? path : "", below[i]) >= (int)size)
-			return -ENAMETOOLONG;
-		memcpy(path, tree, strlen(tree) + 1);
-		break;
+		snprintf(tree, sizeof(tree), "%s%s", len > 1 ? path : "", below[i]);
+		return copy_path(path, size, tree);
 	}
 	return 0;
 }
@@ -230,10 +297,9 @@ int bid_store_lower_path(const char *name, char *ret_path, size_t size)
 			return r == -ENOENT ? 0 : r;
 		name = path;
 	}
-	if (strlen(name) >= size)
-		return -ENAMETOOLONG;
-	memcpy(ret_path, name, strlen(name) + 1);
-	r = find_tree(ret_path, size);
+	r = copy_path(ret_path, size, name);
+	if (r == 0)
+		r = find_tree(ret_path, size);
 	return r < 0 ? r : 1;
 }
 

@@ -18,74 +18,6 @@
 #include "api/default_stores.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "perfconfig.h"
-
-/* Look up buildid.dir in a copy of @text: @expected is the value, or NULL; @bad_line is 0 for a good one. */
-static void check_config(const char *text, const char *expected, unsigned bad_line)
-{
-	bid_auto_free char *copy = strdup(text);
-	const char *dir = NULL;
-	unsigned line = 0;
-
-	assert_int_equal(bid_perfconfig_dir(copy, &dir, &line), bad_line ? -EINVAL : expected != NULL);
-	assert_int_equal(line, bad_line);
-	if (expected)
-		assert_string_equal(dir, expected);
-	else
-		assert_null(dir);
-}
-
-#define assert_value(text, expected)	check_config(text, expected, 0)
-#define assert_unset(text)		check_config(text, NULL, 0)
-#define assert_bad(text, expected_line) check_config(text, NULL, expected_line)
-
-static void test_perf_values_are_parsed(void **state)
-{
-	assert_value("[buildid]\n\tdir = /a\n", "/a");
-	assert_value("[buildid]dir=/a", "/a");
-	assert_value("[BuildID]\nDIR = /a", "/a");
-	assert_value("[buildid]\r\n\tdir = /a\r\n", "/a");
-	assert_value("\357\273\277[buildid]\n dir = /a\n", "/a");
-	assert_value("# one\n; two\n[buildid] # three\n dir = /a ; four\n", "/a");
-	assert_value("[buildid]\n dir=\"/tmp/a b/  c\"  d ; x\n", "/tmp/a b/  c d");
-	assert_value("[buildid]\n dir = \"/a;b#c\"\n", "/a;b#c");
-	assert_value("[buildid]\n dir = /a\\\\b\\\"c\n", "/a\\b\"c");
-	assert_value("[buildid]\n dir = /a\\\nb\n", "/ab");
-	assert_value("[buildid]\n dir =\n", "");
-	assert_value("[buildid.dir]\n x = 1\n[buildid]\n dir = /a\n", "/a");
-}
-
-static void test_last_value_counts(void **state)
-{
-	assert_value("[buildid]\n dir = /a\n dir = /b\n", "/b");
-	assert_value("[buildid]\n dir = /a\n[report]\n x = 1\n[buildid]\n dir = /b\n", "/b");
-	assert_value("[buildid]\n dir = /a\n other = /b\n", "/a");
-}
-
-static void test_other_sections_are_ignored(void **state)
-{
-	assert_unset("");
-	assert_unset("\n\n# nothing\n");
-	assert_unset("[report]\n dir = /a\n");
-	assert_unset("[buildid \"sub\"]\n dir = /a\n");
-	assert_unset("[buildid \"s\\\"ub\"]\n dir = /a\n");
-	assert_unset("[buildid]\n directory = /a\n di = /b\n");
-	assert_unset("dir = /a\n");
-}
-
-static void test_bad_line_drops_the_file(void **state)
-{
-	assert_bad("[buildid]\n\tdir\nfoo ?\n", 2);
-	assert_bad("[buildid\n dir = /a\n", 1);
-	assert_bad("[build id]\n", 1);
-	assert_bad("[buildid \"x\" ]\n", 1);
-	assert_bad("\n\n?\n", 3);
-	assert_bad("[buildid]\n dir = \"/a\n", 2);
-	assert_bad("[buildid]\n dir = \"/a", 2);
-	assert_bad("[buildid]\n dir = /a\\x\n", 2);
-	/* a good line before it does not count: half of a configuration is worse than none */
-	assert_bad("[buildid]\n dir = /a\n dir 5\n", 3);
-}
 
 /* A home directory of its own for each test of what the environment means. */
 struct home {
@@ -145,6 +77,79 @@ static void assert_in_home(const struct home *home, const char *expected)
 	path_in(home, expected, wanted);
 	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
 	assert_string_equal(path, wanted);
+}
+
+/* Read @text as a configuration: @expected is the directory, or NULL for the one without a configuration. */
+static void check_config(const struct home *home, const char *text, const char *expected)
+{
+	char path[PATH_MAX];
+
+	write_config(home, ".perfconfig", text);
+	if (!expected) {
+		assert_in_home(home, ".debug");
+		return;
+	}
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), 0);
+	assert_string_equal(path, expected);
+}
+
+static void check_bad(const struct home *home, const char *text)
+{
+	char path[PATH_MAX] = "untouched";
+
+	write_config(home, ".perfconfig", text);
+	assert_int_equal(bid_store_default_path(path, sizeof(path)), -EINVAL);
+	assert_string_equal(path, "untouched");
+}
+
+#define assert_value(text, expected) check_config(*state, text, expected)
+#define assert_unset(text)	     check_config(*state, text, NULL)
+#define assert_bad(text)	     check_bad(*state, text)
+
+static void test_perf_values_are_parsed(void **state)
+{
+	assert_value("[buildid]\n\tdir = /a\n", "/a");
+	assert_value("[buildid]dir=/a", "/a");
+	assert_value("[BuildID]\nDIR = /a", "/a");
+	assert_value("[buildid]\r\n\tdir = /a\r\n", "/a");
+	assert_value("\357\273\277[buildid]\n dir = /a\n", "/a");
+	assert_value("# one\n; two\n[buildid] # three\n dir = /a ; four\n", "/a");
+	assert_value("[buildid]\n dir=\"/tmp/a b/  c\"  d ; x\n", "/tmp/a b/  c d");
+	assert_value("[buildid]\n dir = \"/a;b#c\"\n", "/a;b#c");
+	assert_value("[buildid.dir]\n x = 1\n[buildid]\n dir = /a\n", "/a");
+}
+
+static void test_last_value_counts(void **state)
+{
+	assert_value("[buildid]\n dir = /a\n dir = /b\n", "/b");
+	assert_value("[buildid]\n dir = /a\n[report]\n x = 1\n[buildid]\n dir = /b\n", "/b");
+	assert_value("[buildid]\n dir = /a\n other = /b\n", "/a");
+}
+
+static void test_other_sections_are_ignored(void **state)
+{
+	assert_unset("");
+	assert_unset("\n\n# nothing\n");
+	assert_unset("[report]\n dir = /a\n");
+	assert_unset("[buildid \"sub\"]\n dir = /a\n");
+	assert_unset("[buildid \"s\\\"ub\"]\n dir = /a\n");
+	assert_unset("[buildid]\n directory = /a\n di = /b\n");
+	assert_unset("dir = /a\n");
+	assert_unset("[build id]\n dir = /a\n");
+	assert_unset("[buildid\n dir = /a\n");
+	assert_value("[alias]\n x = a\\\n b ?\n[buildid]\n dir = /a\n", "/a");
+}
+
+static void test_bad_value_drops_the_file(void **state)
+{
+	assert_bad("[buildid]\n\tdir\nfoo ?\n");
+	assert_bad("[buildid]\n dir = \"/a\n");
+	assert_bad("[buildid]\n dir = \"/a");
+	/* an escape, and a value of two lines */
+	assert_bad("[buildid]\n dir = /a\\\\b\n");
+	assert_bad("[buildid]\n dir = /a\\\nb\n");
+	/* a good line before it does not count: half of a configuration is worse than none */
+	assert_bad("[buildid]\n dir = /a\n dir 5\n");
 }
 
 static void test_missing_configuration_means_home(void **state)
@@ -234,11 +239,11 @@ static void test_missing_home_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_perf_values_are_parsed),	   cmocka_unit_test(test_last_value_counts),
-		cmocka_unit_test(test_other_sections_are_ignored), cmocka_unit_test(test_bad_line_drops_the_file),
-		home_test(test_missing_configuration_means_home),  home_test(test_configured_directory_is_used),
-		home_test(test_unusable_directory_is_refused),	   home_test(test_perf_config_variable_is_exclusive),
-		home_test(test_file_of_another_user_is_ignored),   home_test(test_missing_home_is_an_error),
+		home_test(test_perf_values_are_parsed),		  home_test(test_last_value_counts),
+		home_test(test_other_sections_are_ignored),	  home_test(test_bad_value_drops_the_file),
+		home_test(test_missing_configuration_means_home), home_test(test_configured_directory_is_used),
+		home_test(test_unusable_directory_is_refused),	  home_test(test_perf_config_variable_is_exclusive),
+		home_test(test_file_of_another_user_is_ignored),  home_test(test_missing_home_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
