@@ -31,7 +31,7 @@ enum bid_store_flags {
  * ~/.perfconfig, else from /etc/perfconfig; without any, or with an empty one, ~/.debug. "~/" at its beginning is the home
  * directory: $HOME, or for a process without one the user's from passwd(5). As perf does, it warns of a file of another user but
  * root, and does not read it. The store need not exist. Returns 0 and a path of less than @size bytes, or
- *   -EINVAL		a configuration file with a bad line, or a path that is not absolute; logged
+ *   -EINVAL		a value with a backslash or an open quote, or a path that is not absolute; logged
  *   -ENAMETOOLONG	@size does not do
  *   -ENOENT		no home directory
  *   other		a configuration file could not be read; logged

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Put an ELF file and its separate debug file together. The result begins with the bytes of the ELF file up to the end of its
- * segments. The other sections follow, and then the section headers, in the order of the debug file, whose symbols refer to them.
+ * segments. The other sections of the debug file follow, and then the section headers, in its order: its symbols refer to them.
  *
  * libelf reads and encodes the headers. It does not write the file: elf_update(3) wants all sections in memory, and fills the gaps
  * for sections without data with zeros. Here the kernel copies the contents, and holes stay holes.
@@ -40,18 +40,13 @@ struct output {
 struct other {
 	size_t index;
 	const char *name; /* borrowed */
-	size_t out; /* its index in the result; 0 if it has none */
-	bool known; /* the debug file has a section of this name */
 };
 
 struct merge {
 	struct input *elf, *debug; /* borrowed */
-	struct output *outputs; /* owned; index 0 is the empty section */
-	size_t n;
+	struct output *outputs; /* owned; one for each section of the debug file, index 0 is the empty one */
 	struct other others[OTHERS_MAX];
 	size_t n_others;
-	char *names; /* owned: the section names of the debug file, and added ones */
-	size_t names_len;
 	uint64_t segments_end, shoff, size; /* offsets in the result */
 };
 
@@ -64,7 +59,6 @@ static void input_release(struct input *input)
 static void merge_release(struct merge *merge)
 {
 	free(merge->outputs);
-	free(merge->names);
 }
 
 /* Read the headers at @fd. The checks before elf_begin(3) limit the memory that it takes. */
@@ -141,7 +135,7 @@ static int find_segments_end(struct merge *merge)
 	return 0;
 }
 
-/* List the sections of the ELF file outside of its segments. Its link to the debug file has done its work. */
+/* List the sections of the ELF file outside of its segments. */
 static int list_others(struct merge *merge)
 {
 	const struct input *elf = merge->elf;
@@ -152,8 +146,7 @@ static int list_others(struct merge *merge)
 
 		if (r < 0)
 			return r;
-		if (is_loaded(&shdr) || shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || i == elf->shstrndx ||
-		    strcmp(name_of(elf, &shdr), ".gnu_debuglink") == 0)
+		if (is_loaded(&shdr) || shdr.sh_type == SHT_NULL || shdr.sh_type == SHT_NOBITS || i == elf->shstrndx)
 			continue;
 		if (merge->n_others == OTHERS_MAX)
 			return -EOPNOTSUPP;
@@ -162,10 +155,10 @@ static int list_others(struct merge *merge)
 	return 0;
 }
 
-static struct other *find_other(struct merge *merge, const char *name)
+static const struct other *find_other(const struct merge *merge, const char *name)
 {
 	for (size_t i = 0; i < merge->n_others; i++)
-		if (!merge->others[i].known && strcmp(merge->others[i].name, name) == 0)
+		if (strcmp(merge->others[i].name, name) == 0)
 			return &merge->others[i];
 	return NULL;
 }
@@ -196,7 +189,7 @@ static int take_loaded(struct merge *merge, size_t index, const GElf_Shdr *in_de
 static int take_of_debug(struct merge *merge, size_t index)
 {
 	struct output *output = &merge->outputs[index];
-	struct other *other;
+	const struct other *other;
 	GElf_Shdr shdr;
 	int r = read_shdr(merge->debug, index, &shdr);
 
@@ -205,79 +198,18 @@ static int take_of_debug(struct merge *merge, size_t index)
 	if (is_loaded(&shdr))
 		return take_loaded(merge, index, &shdr);
 	*output = (struct output){ .shdr = shdr, .fd = -1 };
-	other = shdr.sh_type != SHT_NULL && index != merge->debug->shstrndx ? find_other(merge, name_of(merge->debug, &shdr))
-									    : NULL;
-	if (other)
-		other->known = true;
-	if (other && shdr.sh_type == SHT_NOBITS) {
-		r = read_shdr(merge->elf, other->index, &output->shdr);
-		if (r < 0)
-			return r;
-		other->out = index;
-		output->fd = merge->elf->sections.fd;
-		output->from = output->shdr.sh_offset;
-		output->shdr.sh_name = shdr.sh_name;
-		output->shdr.sh_link = shdr.sh_link;
-	} else if (bid_sections_inside(&merge->debug->sections, shdr.sh_offset, shdr.sh_size) && shdr.sh_type != SHT_NOBITS) {
+	if (shdr.sh_type != SHT_NULL && shdr.sh_type != SHT_NOBITS) {
 		output->fd = merge->debug->sections.fd;
 		output->from = shdr.sh_offset;
 	}
-	return 0;
-}
-
-static int add_name(struct merge *merge, const char *name, GElf_Word *ret_offset)
-{
-	size_t len = strlen(name) + 1;
-	char *names = realloc(merge->names, merge->names_len + len);
-
-	if (!names)
-		return -ENOMEM;
-	memcpy(names + merge->names_len, name, len);
-	*ret_offset = (GElf_Word)merge->names_len;
-	merge->names = names;
-	merge->names_len += len;
-	return 0;
-}
-
-/* Append a section that only the ELF file has. */
-static int append_other(struct merge *merge, struct other *other)
-{
-	struct output output = { .fd = merge->elf->sections.fd };
-	int r = read_shdr(merge->elf, other->index, &output.shdr);
-
-	if (r == 0)
-		r = add_name(merge, other->name, &output.shdr.sh_name);
-	if (r < 0)
-		return r;
-	output.from = output.shdr.sh_offset;
-	other->out = merge->n;
-	merge->outputs[merge->n++] = output;
-	return 0;
-}
-
-/* Append the sections that only the ELF file has, and the strings of its symbols. */
-static int append_others(struct merge *merge)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < merge->n_others; i++)
-		if (!merge->others[i].known)
-			r = append_other(merge, &merge->others[i]);
-	for (size_t i = 0; r == 0 && i < merge->n_others; i++) {
-		GElf_Word *link = &merge->outputs[merge->others[i].out].shdr.sh_link;
-		struct other *target = NULL;
-
-		/* other links are those of the debug file */
-		if (merge->others[i].out < merge->debug->n || *link < 1)
-			continue;
-		for (size_t k = 0; k < merge->n_others; k++)
-			if (merge->others[k].index == *link)
-				target = &merge->others[k];
-		if (target && target->out == 0)
-			r = append_other(merge, target);
-		if (target)
-			*link = (GElf_Word)target->out;
-	}
+	other = shdr.sh_type == SHT_NOBITS ? find_other(merge, name_of(merge->debug, &shdr)) : NULL;
+	if (!other)
+		return 0;
+	r = read_shdr(merge->elf, other->index, &output->shdr);
+	output->fd = merge->elf->sections.fd;
+	output->from = output->shdr.sh_offset;
+	output->shdr.sh_name = shdr.sh_name;
+	output->shdr.sh_link = shdr.sh_link;
 	return r;
 }
 
@@ -298,33 +230,20 @@ static int check_loaded(const struct merge *merge)
 
 static int list_outputs(struct merge *merge)
 {
-	size_t names = merge->debug->shstrndx;
-	int r = names > 0 && names < merge->debug->n ? list_others(merge) : -EBADMSG;
+	const struct input *debug = merge->debug;
+	int r = debug->shstrndx > 0 && debug->shstrndx < debug->n ? list_others(merge) : -EBADMSG;
 
 	if (r < 0)
 		return r;
-	merge->outputs = calloc(merge->debug->n + merge->n_others, sizeof(*merge->outputs));
-	merge->names = malloc(merge->debug->sections.names_len + 1);
-	if (!merge->outputs || !merge->names)
+	merge->outputs = calloc(debug->n, sizeof(*merge->outputs));
+	if (!merge->outputs)
 		return -ENOMEM;
-	merge->names_len = merge->debug->sections.names_len;
-	memcpy(merge->names, merge->debug->sections.names, merge->names_len);
 	merge->outputs[0].fd = -1;
-	merge->n = merge->debug->n;
-	for (size_t i = 1; r == 0 && i < merge->debug->n; i++) {
+	for (size_t i = 1; r == 0 && i < debug->n; i++) {
 		merge->outputs[i].fd = -1;
 		r = take_of_debug(merge, i);
 	}
-	if (r == 0)
-		r = check_loaded(merge);
-	if (r == 0)
-		r = append_others(merge);
-	if (r < 0)
-		return r;
-	merge->outputs[names].fd = -1;
-	merge->outputs[names].shdr.sh_size = merge->names_len;
-	merge->outputs[names].shdr.sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
-	return 0;
+	return r == 0 ? check_loaded(merge) : r;
 }
 
 static int align_offset(uint64_t *at, uint64_t align)
@@ -357,12 +276,12 @@ static int by_place(const void *a, const void *b)
  */
 static int check_overlap(const struct merge *merge)
 {
-	bid_auto_free struct range *ranges = calloc(merge->n, sizeof(*ranges));
+	bid_auto_free struct range *ranges = calloc(merge->debug->n, sizeof(*ranges));
 	size_t n = 0;
 
 	if (!ranges)
 		return -ENOMEM;
-	for (size_t i = 1; i < merge->n; i++) {
+	for (size_t i = 1; i < merge->debug->n; i++) {
 		const struct output *output = &merge->outputs[i];
 
 		if (output->fd >= 0 && output->shdr.sh_size > 0)
@@ -382,20 +301,19 @@ static int lay_out(struct merge *merge)
 	uint64_t at = merge->segments_end;
 	int r = check_overlap(merge);
 
-	for (size_t i = 1; r == 0 && i < merge->n; i++) {
+	for (size_t i = 1; r == 0 && i < debug->n; i++) {
 		struct output *output = &merge->outputs[i];
-		uint64_t size = output->fd >= 0 || i == debug->shstrndx ? output->shdr.sh_size : 0;
 
 		if (is_loaded(&output->shdr))
 			continue;
 		r = align_offset(&at, output->shdr.sh_addralign);
 		output->shdr.sh_offset = at;
-		at += size;
+		at += output->fd >= 0 ? output->shdr.sh_size : 0;
 	}
 	if (r == 0)
 		r = align_offset(&at, gelf_fsize(elf->elf, ELF_T_ADDR, 1, EV_CURRENT));
 	merge->shoff = at;
-	merge->size = at + gelf_fsize(elf->elf, ELF_T_SHDR, merge->n, EV_CURRENT);
+	merge->size = at + gelf_fsize(elf->elf, ELF_T_SHDR, debug->n, EV_CURRENT);
 	return r;
 }
 
@@ -418,22 +336,22 @@ static int write_headers(const struct merge *merge, Elf *out, int to)
 	GElf_Ehdr ehdr = merge->elf->ehdr;
 	bool wide = ehdr.e_ident[EI_CLASS] == ELFCLASS64;
 	unsigned encoding = ehdr.e_ident[EI_DATA];
-	size_t size = gelf_fsize(merge->elf->elf, ELF_T_SHDR, 1, EV_CURRENT);
+	size_t n = merge->debug->n, names = merge->debug->shstrndx, size = gelf_fsize(merge->elf->elf, ELF_T_SHDR, 1, EV_CURRENT);
 	GElf_Shdr *first = &merge->outputs[0].shdr;
 	Elf_Scn *scn;
 	int r;
 
 	ehdr.e_shoff = merge->shoff;
-	ehdr.e_shnum = (GElf_Half)(merge->n < SHN_LORESERVE ? merge->n : 0);
-	first->sh_size = merge->n < SHN_LORESERVE ? 0 : merge->n;
-	ehdr.e_shstrndx = (GElf_Half)(merge->debug->shstrndx < SHN_LORESERVE ? merge->debug->shstrndx : SHN_XINDEX);
-	first->sh_link = merge->debug->shstrndx < SHN_LORESERVE ? 0 : (GElf_Word)merge->debug->shstrndx;
+	ehdr.e_shnum = (GElf_Half)(n < SHN_LORESERVE ? n : 0);
+	first->sh_size = n < SHN_LORESERVE ? 0 : n;
+	ehdr.e_shstrndx = (GElf_Half)(names < SHN_LORESERVE ? names : SHN_XINDEX);
+	first->sh_link = names < SHN_LORESERVE ? 0 : (GElf_Word)names;
 	if (!gelf_newehdr(out, ehdr.e_ident[EI_CLASS]) || !gelf_update_ehdr(out, &ehdr))
 		return -EBADMSG;
 	r = write_header(out, ELF_T_EHDR, wide ? (void *)elf64_getehdr(out) : (void *)elf32_getehdr(out),
 			 gelf_fsize(merge->elf->elf, ELF_T_EHDR, 1, EV_CURRENT), encoding, to, 0);
 	scn = elf_newscn(out);
-	for (size_t i = 0; r == 0 && i < merge->n; i++) {
+	for (size_t i = 0; r == 0 && i < n; i++) {
 		if (!gelf_update_shdr(scn, &merge->outputs[i].shdr))
 			return -EBADMSG;
 		r = write_header(out, ELF_T_SHDR, wide ? (void *)elf64_getshdr(scn) : (void *)elf32_getshdr(scn), size, encoding,
@@ -448,12 +366,10 @@ static int write_contents(const struct merge *merge, int to)
 
 	if (r == 0)
 		r = bid_copy_range(merge->elf->sections.fd, 0, merge->segments_end, to, 0);
-	for (size_t i = 1; r == 0 && i < merge->n; i++) {
+	for (size_t i = 1; r == 0 && i < merge->debug->n; i++) {
 		const struct output *output = &merge->outputs[i];
 
-		if (i == merge->debug->shstrndx)
-			r = bid_pwrite_full(to, merge->names, merge->names_len, (off_t)output->shdr.sh_offset);
-		else if (output->fd >= 0)
+		if (output->fd >= 0)
 			r = bid_copy_range(output->fd, (off_t)output->from, output->shdr.sh_size, to,
 					   (off_t)output->shdr.sh_offset);
 	}

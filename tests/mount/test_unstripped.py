@@ -31,9 +31,12 @@ def built(workdir, name="app", split="strip", *flags):
 
 
 def reference(program, workdir):
-    """Return eu-unstrip's result for the pair."""
-    path = workdir / "reference"
-    tools.run("eu-unstrip", "-o", path, program.path, program.debug)
+    """Return eu-unstrip's result for the pair, without the section that only the ELF file has."""
+    path, bare = workdir / "reference", program.path
+    if ".gnu_debugdata" in programs.sections(bare):
+        bare = workdir / "bare"
+        tools.run("objcopy", "--remove-section=.gnu_debugdata", program.path, bare)
+    tools.run("eu-unstrip", "-o", path, bare, program.debug)
     return path
 
 
