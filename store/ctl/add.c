@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl add */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -29,7 +30,7 @@ static void allow_many_files(void)
 /* One operand that is a tree, or all operands that are files. */
 struct adding_files {
 	struct ctl_add_stats *stats;
-	struct ctl_batch *batch; /* for several files, else NULL; borrowed */
+	bool batch; /* one sync for several files */
 	struct ctl_debug_files debug_files;
 	bool scanned; /* the operand was a tree */
 	bool too_large; /* a file exceeds the free space */
@@ -98,21 +99,20 @@ static int add_tree(struct adding_files *adding, struct bid_store *store, const 
 	return r;
 }
 
-/* Add one file. Without a batch it is on disk on return, otherwise after ctl_batch_commit(). */
+/* Add one file. Without a batch it is on disk on return, otherwise after ctl_add_stats_sync(). */
 static int add_file(struct adding_files *adding, struct bid_store *store, const char *path)
 {
-	struct ctl_batch *batch = adding->batch;
-	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = batch != NULL };
+	struct bid_add add = { .path = path, .fd = -1, .link = adding->stats->ctl->link, .batch = adding->batch };
 	struct bid_added added;
 	int r;
 
 	adding->stats->seen++;
 	r = bid_store_add_file(store, &add, &added);
-	if (r == 0 && batch)
-		r = ctl_batch_put(batch, path, &added);
+	if (r == 0 && adding->batch)
+		r = ctl_add_stats_defer(adding->stats, path, &added);
 	if (r < 0)
 		return r;
-	if (!batch)
+	if (!adding->batch)
 		ctl_add_stats_taken(adding->stats, path, &added);
 	return added.kind == BID_KIND_ELF ? ctl_debug_files_want(&adding->debug_files, path, &added.id) : 0;
 }
@@ -207,8 +207,7 @@ static enum ctl_status add_path(struct adding_files *files, struct bid_store *st
 
 static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_store *store, int argc, char **argv)
 {
-	struct ctl_batch batch;
-	struct adding_files files = { .stats = stats, .batch = argc > 1 ? &batch : NULL };
+	struct adding_files files = { .stats = stats, .batch = argc > 1 };
 	enum ctl_status status = CTL_DONE;
 	int r;
 
@@ -219,7 +218,6 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 	}
 	if (stats->ctl->dry_run)
 		return status;
-	ctl_batch_begin(&batch, stats, store);
 	for (int i = 0; i < argc && status < CTL_TROUBLE; i++) {
 		enum ctl_status one = add_path(&files, store, argv[i]);
 
@@ -227,15 +225,80 @@ static enum ctl_status add_operands(struct ctl_add_stats *stats, struct bid_stor
 			status = one;
 	}
 	/* also after an error: the files from before it */
-	r = ctl_batch_commit(&batch);
+	r = ctl_add_stats_sync(stats, store);
 	/* after all operands, which may include them */
 	if (r == 0 && status < CTL_TROUBLE)
 		r = ctl_debug_files_add(&files.debug_files, stats, store);
 	ctl_debug_files_release(&files.debug_files);
-	ctl_batch_release(&batch);
 	if (r == 0)
 		return files.too_large && status < CTL_TROUBLE ? CTL_TROUBLE : status;
 	return ctl_trouble(bid_store_path(store), r, "add to the store");
+}
+
+/* Add all mapped code, and the running parts of the kernel. */
+static enum ctl_status add_running(struct ctl_add_stats *stats, struct bid_store *store)
+{
+	struct ctl_mapped_code running;
+	int r = ctl_mapped_code_begin(&running, stats, store);
+
+	if (r == 0)
+		r = ctl_mapped_code_all(&running);
+	r = ctl_mapped_code_end(&running, r);
+	ctl_mapped_code_warn_hidden(&running);
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "add the running programs to the store");
+	r = ctl_add_kernel(stats, store);
+	if (r < 0)
+		return ctl_trouble(bid_store_path(store), r, "add the kernel to the store");
+	return running.passed_over > 0 ? CTL_REFUSED : CTL_DONE;
+}
+
+/* Add a regular file, without following links: their targets belong to other packages, or are in the list. */
+static int add_listed_file(struct ctl_mapped_code *running, const char *path)
+{
+	bid_auto_fd int fd = -1;
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0) {
+		running->stats->seen++;
+		ctl_add_stats_refused(running->stats, path, -errno, strerror(errno), false);
+		return 0;
+	}
+	return ctl_mapped_code_file(running, fd);
+}
+
+/* Add the ELF files among the paths in the file @list, such as all files of a package. */
+static enum ctl_status add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list)
+{
+	bid_auto_file FILE *opened = strcmp(list, "-") == 0 ? NULL : fopen(list, "re");
+	FILE *file = strcmp(list, "-") == 0 ? stdin : opened;
+	struct ctl_mapped_code running;
+	bid_auto_free char *line = NULL;
+	size_t size = 0;
+	bool unread;
+	int r;
+
+	if (!file) {
+		bid_error_about(list, -errno, "%s", errno == ENOENT ? "no such file" : strerror(errno));
+		return CTL_REFUSED;
+	}
+	r = ctl_mapped_code_begin(&running, stats, store);
+	while (r == 0 && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		r = add_listed_file(&running, line);
+		ctl_add_stats_progress(stats, 0);
+	}
+	unread = r == 0 && ferror(file);
+	if (unread)
+		bid_error_about(list, -errno, "%s", strerror(errno));
+	r = ctl_mapped_code_end(&running, r);
+	if (r == 0)
+		return unread ? CTL_TROUBLE : CTL_DONE;
+	bid_error_about(list, r, "%s: cannot add the files of the list '%s' to '%s'", strerror(-r), list, bid_store_path(store));
+	return CTL_TROUBLE;
 }
 
 static enum ctl_status add_whole_kernel(struct ctl_add_stats *stats, struct bid_store *store)
@@ -280,11 +343,11 @@ enum ctl_status ctl_add(const struct ctl *ctl, int argc, char **argv)
 	ctl_add_stats_begin(&stats, ctl, CTL_ADD_WHOLE);
 
 	if (ctl->running)
-		status = ctl_add_running(&stats, store);
+		status = add_running(&stats, store);
 	if (ctl->kernel && status == CTL_DONE)
 		status = add_whole_kernel(&stats, store);
 	if (ctl->files_from && status == CTL_DONE)
-		status = ctl_add_listed(&stats, store, ctl->files_from);
+		status = add_listed(&stats, store, ctl->files_from);
 	if (argc > 0 && status != CTL_TROUBLE) {
 		enum ctl_status operands = add_operands(&stats, store, argc, argv);
 

@@ -19,6 +19,8 @@ struct ctl_add_stats {
 	bool without_table; /* the kernel's symbol table was refused */
 	struct ctl_add_refusals *reasons; /* reasons of files refused without a message; owned */
 	size_t n_reasons;
+	struct ctl_unsynced *unsynced; /* added files that are on disk with the next sync; owned */
+	size_t n_unsynced, room;
 	struct ctl_progress progress;
 };
 
@@ -26,6 +28,15 @@ void ctl_add_stats_begin(struct ctl_add_stats *stats, const struct ctl *ctl, enu
 
 /* Report that the file @path is in the store. */
 void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added);
+
+/* Keep the report of the file @path, added with bid_add.batch, until ctl_add_stats_sync(). Returns 0 or -ENOMEM. */
+int ctl_add_stats_defer(struct ctl_add_stats *stats, const char *path, const struct bid_added *added);
+
+/* Sync the deferred files of @store, report them after success, and forget them in either case. */
+int ctl_add_stats_sync(struct ctl_add_stats *stats, struct bid_store *store);
+
+/* Forget the deferred files, without a sync or a report. */
+void ctl_add_stats_forget(struct ctl_add_stats *stats);
 
 /* Count @path as refused with @error, because of @why. Prints an error message if the user @named this file. */
 void ctl_add_stats_refused(struct ctl_add_stats *stats, const char *path, int error, const char *why, bool named);
@@ -46,12 +57,6 @@ const char *ctl_add_file_reason(const char *path, int error, enum bid_link link)
 
 /* Find out for --dry-run what the file @path would be in @store (NULL is an empty one). Returns 0, or as bid_store_add(). */
 int ctl_foresee(struct bid_store *store, const char *path, struct bid_added *ret_added);
-
-/* Add all running programs and libraries, the kernel and its modules. Returns the status. */
-enum ctl_status ctl_add_running(struct ctl_add_stats *stats, struct bid_store *store);
-
-/* Add the ELF files among the paths in the file @list. Returns the status. */
-enum ctl_status ctl_add_listed(struct ctl_add_stats *stats, struct bid_store *store, const char *list);
 
 /* Add the running kernel's symbol table, vDSO and modules. Returns 0, or a negative errno of the store. */
 int ctl_add_kernel(struct ctl_add_stats *stats, struct bid_store *store);

@@ -121,7 +121,6 @@ int ctl_mapped_code_begin(struct ctl_mapped_code *running, struct ctl_add_stats 
 	void *shared = mmap(NULL, sizeof(struct ctl_look), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	*running = (struct ctl_mapped_code){ .stats = stats, .store = store, .interrupt = -1 };
-	ctl_batch_begin(&running->batch, stats, store);
 	if (shared == MAP_FAILED)
 		return -errno;
 	running->look = shared;
@@ -133,7 +132,7 @@ void ctl_mapped_code_release(struct ctl_mapped_code *running)
 	if (running->look)
 		munmap(running->look, sizeof(*running->look));
 	running->look = NULL;
-	ctl_batch_release(&running->batch);
+	ctl_add_stats_forget(running->stats);
 	free(running->devices);
 	drop_seen(running);
 }
@@ -315,7 +314,7 @@ static int take_look(struct ctl_mapped_code *running, const struct ctl_look *loo
 		running->passed_over += look->archive || silent;
 		r = look->outcome == FAILED ? look->error : 0;
 	} else if (look->outcome == ADDED) {
-		r = ctl_batch_put(&running->batch, look->path, &look->added);
+		r = ctl_add_stats_defer(running->stats, look->path, &look->added);
 	}
 	return r < 0 ? r : put_seen(running, &look->seen);
 }
@@ -440,9 +439,18 @@ void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running)
 
 int ctl_mapped_code_commit(struct ctl_mapped_code *running)
 {
-	int r = ctl_batch_commit(&running->batch);
+	int r = ctl_add_stats_sync(running->stats, running->store);
 
 	if (r < 0)
 		drop_seen(running);
 	return r;
+}
+
+int ctl_mapped_code_end(struct ctl_mapped_code *running, int r)
+{
+	int committed = ctl_mapped_code_commit(running);
+
+	ctl_mapped_code_release(running);
+	ctl_progress_clear(&running->stats->progress);
+	return r < 0 ? r : committed;
 }

@@ -3,7 +3,7 @@
 #ifndef BID_CTL_ADD_MAPPED_CODE_H
 #define BID_CTL_ADD_MAPPED_CODE_H
 
-#include "ctl/batch_fsync.h"
+#include "ctl/add.h"
 
 struct ctl_look;
 
@@ -18,7 +18,6 @@ struct ctl_mapped_code {
 	int interrupt; /* a readable descriptor ends a pass with -EINTR; -1 for none */
 	void *seen; /* tree of tsearch(3) of files seen before, which need no second look; owned */
 	unsigned pass;
-	struct ctl_batch batch; /* added files */
 	struct ctl_device *devices; /* devices of local file systems and of mounts of bidfs; owned */
 	size_t n_devices;
 	struct ctl_look *look; /* result of a child; shared memory, owned */
@@ -51,5 +50,8 @@ void ctl_mapped_code_warn_hidden(const struct ctl_mapped_code *running);
 
 /* Sync the added files, and report them. After a failure no file counts as seen any more. */
 int ctl_mapped_code_commit(struct ctl_mapped_code *running);
+
+/* Commit, also after the error @r of the calls above, and release. Returns @r, or for 0 the result of the commit. */
+int ctl_mapped_code_end(struct ctl_mapped_code *running, int r);
 
 #endif

@@ -150,18 +150,6 @@ static int add_recorded_build(struct recording_add *adding, struct ctl_build *bu
 	return add_running(adding, build);
 }
 
-/* Add the debug files, as perf record does. A mismatched debug file counts as absent, as in perf. */
-static int add_debug_files(struct recording_add *adding)
-{
-	struct ctl_add_stats stats;
-	int r;
-
-	ctl_add_stats_begin(&stats, adding->ctl, CTL_ADD_SILENT);
-	r = ctl_debug_files_add(&adding->debug_files, &stats, adding->store);
-	ctl_add_stats_release(&stats);
-	return r;
-}
-
 /* Compute the exit status of a run without errors. */
 static enum ctl_status status_of(const struct recording_add *adding)
 {
@@ -205,7 +193,7 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 			return CTL_TROUBLE;
 		}
 	}
-	r = add_debug_files(&adding);
+	r = ctl_debug_files_add_quietly(&adding.debug_files, ctl, adding.store);
 	if (r < 0)
 		return ctl_trouble(bid_store_path(adding.store), r, "add debug files to the store");
 	ctl_perf_data_print(ctl, &adding.recording);

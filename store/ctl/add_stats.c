@@ -7,12 +7,18 @@
 
 #include <bid/error.h>
 
+#include "base/array.h"
 #include "base/log.h"
 #include "ctl/add.h"
 
 struct ctl_add_refusals {
 	char *why; /* owned */
 	size_t n;
+};
+
+struct ctl_unsynced {
+	struct bid_added added;
+	char *path; /* owned */
 };
 
 static const char *link_name(enum bid_link link)
@@ -118,6 +124,36 @@ void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const st
 	write_row(stats, path, added, NULL);
 }
 
+int ctl_add_stats_defer(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
+{
+	char *copy;
+
+	if (bid_array_grow(stats->unsynced, stats->n_unsynced, stats->room) < 0)
+		return -ENOMEM;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	stats->unsynced[stats->n_unsynced++] = (struct ctl_unsynced){ .added = *added, .path = copy };
+	return 0;
+}
+
+void ctl_add_stats_forget(struct ctl_add_stats *stats)
+{
+	for (size_t i = 0; i < stats->n_unsynced; i++)
+		free(stats->unsynced[i].path);
+	stats->n_unsynced = 0;
+}
+
+int ctl_add_stats_sync(struct ctl_add_stats *stats, struct bid_store *store)
+{
+	int r = stats->n_unsynced > 0 ? bid_store_sync(store) : 0;
+
+	for (size_t i = 0; i < stats->n_unsynced && r == 0; i++)
+		ctl_add_stats_taken(stats, stats->unsynced[i].path, &stats->unsynced[i].added);
+	ctl_add_stats_forget(stats);
+	return r;
+}
+
 /* Count one more refusal for @why. Without memory the total stays right, and some reasons are missing. */
 static void count_reason(struct ctl_add_stats *stats, const char *why)
 {
@@ -181,8 +217,8 @@ void ctl_add_stats_release(struct ctl_add_stats *stats)
 	for (size_t i = 0; i < stats->n_reasons; i++)
 		free(stats->reasons[i].why);
 	free(stats->reasons);
-	stats->reasons = NULL;
-	stats->n_reasons = 0;
+	ctl_add_stats_forget(stats);
+	free(stats->unsynced);
 }
 
 enum ctl_status ctl_add_stats_end(struct ctl_add_stats *stats, enum ctl_status status)

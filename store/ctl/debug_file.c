@@ -131,15 +131,22 @@ static int add_debug_file(struct ctl_mapped_code *adding, const struct ctl_debug
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store)
 {
 	struct ctl_mapped_code adding;
-	int r = 0, committed;
+	int r = ctl_mapped_code_begin(&adding, stats, store);
 
-	ctl_mapped_code_begin(&adding, stats, store);
 	for (size_t i = 0; i < files->n && r == 0; i++) {
 		r = add_debug_file(&adding, &files->of[i]);
 		ctl_add_stats_progress(stats, 0);
 	}
-	committed = ctl_mapped_code_commit(&adding);
-	ctl_mapped_code_release(&adding);
-	ctl_progress_clear(&stats->progress);
-	return r < 0 ? r : committed;
+	return ctl_mapped_code_end(&adding, r);
+}
+
+int ctl_debug_files_add_quietly(const struct ctl_debug_files *files, const struct ctl *ctl, struct bid_store *store)
+{
+	struct ctl_add_stats stats;
+	int r;
+
+	ctl_add_stats_begin(&stats, ctl, CTL_ADD_SILENT);
+	r = ctl_debug_files_add(files, &stats, store);
+	ctl_add_stats_release(&stats);
+	return r;
 }

@@ -28,4 +28,7 @@ int ctl_debug_files_want(struct ctl_debug_files *files, const char *path, const 
  */
 int ctl_debug_files_add(const struct ctl_debug_files *files, struct ctl_add_stats *stats, struct bid_store *store);
 
+/* As ctl_debug_files_add(), without a report of the files: a mismatched debug file counts as absent, as in perf. */
+int ctl_debug_files_add_quietly(const struct ctl_debug_files *files, const struct ctl *ctl, struct bid_store *store);
+
 #endif

@@ -346,7 +346,6 @@ static enum ctl_status add_programs(struct getting *getting)
 static enum ctl_status add_debug_files(struct getting *getting)
 {
 	bid_cleanup(ctl_debug_files_release) struct ctl_debug_files files = { 0 };
-	struct ctl_add_stats stats;
 	int r = 0;
 
 	for (size_t i = 0; i < getting->needs.n && r == 0; i++) {
@@ -356,10 +355,8 @@ static enum ctl_status add_debug_files(struct getting *getting)
 		if (id.len > 0)
 			r = ctl_debug_files_want(&files, build->path, &id);
 	}
-	ctl_add_stats_begin(&stats, getting->ctl, CTL_ADD_SILENT);
 	if (r == 0)
-		r = ctl_debug_files_add(&files, &stats, getting->store);
-	ctl_add_stats_release(&stats);
+		r = ctl_debug_files_add_quietly(&files, getting->ctl, getting->store);
 	return r < 0 ? ctl_trouble(bid_store_path(getting->store), r, "add debug files to the store") : CTL_DONE;
 }
 

@@ -17,7 +17,6 @@
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
-#include "ctl/batch_fsync.h"
 
 /* The process that adds. */
 struct power_worker {
@@ -86,43 +85,25 @@ static int add(struct power_worker *worker, bool near)
 	return r < 0 ? r : acknowledge(worker, path, false);
 }
 
-/* The totals of the worker's batch, with reports to the parent where bidctl prints. */
-struct reporting {
-	struct ctl_add_stats stats; /* first member: the callback casts it back */
-	const struct power_worker *worker;
-};
-
-void ctl_add_stats_taken(struct ctl_add_stats *stats, const char *path, const struct bid_added *added)
-{
-	const struct reporting *reporting = (const struct reporting *)stats;
-
-	if (acknowledge(reporting->worker, path, true) < 0)
-		_exit(1);
-}
-
-/* Several, as "bidctl add FILE..." does. */
+/* Several, as "bidctl add FILE..." does: one sync before the report of all. */
 static int add_batch(struct power_worker *worker, bool near, unsigned n)
 {
 	const struct power_trial *trial = worker->trial;
-	struct reporting reporting = { .worker = worker };
-	struct ctl_batch batch;
-	int r = 0;
+	bid_auto_free char(*paths)[PATH_MAX + 32] = calloc(n, sizeof(*paths));
+	int r = paths ? 0 : -ENOMEM;
 
-	ctl_batch_begin(&batch, &reporting.stats, worker->store);
 	for (unsigned i = 0; r == 0 && i < n; i++) {
+		struct bid_add file = { .path = paths[i], .fd = -1, .batch = true };
 		struct bid_added added;
-		char path[PATH_MAX + 32];
-		struct bid_add file = { .path = path, .fd = -1, .batch = true };
 
-		r = make_source(worker, near ? trial->mountpoint : trial->scratch, path, sizeof(path));
+		r = make_source(worker, near ? trial->mountpoint : trial->scratch, paths[i], sizeof(paths[i]));
 		if (r == 0)
 			r = bid_store_add_file(worker->store, &file, &added);
-		if (r == 0)
-			r = ctl_batch_put(&batch, path, &added);
 	}
 	if (r == 0)
-		r = ctl_batch_commit(&batch);
-	ctl_batch_release(&batch);
+		r = bid_store_sync(worker->store);
+	for (unsigned i = 0; r == 0 && i < n; i++)
+		r = acknowledge(worker, paths[i], true);
 	return r;
 }
 
