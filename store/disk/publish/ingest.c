@@ -448,8 +448,8 @@ static int choose_objdir(struct bid_store *store, struct bid_ingest *ingest)
  * Publish the file in its object directory. Another process may point perf's link elsewhere meanwhile, for example for the debug
  * file of the same build. The file then goes there too, because readers follow the link.
  */
-static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			const struct bid_temp *file)
+static int link_file(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+		     const struct bid_temp *file)
 {
 	const struct bid_id *id = &ingest->added.id;
 	bool durable = durability == BID_DURABLE_EACH;
@@ -481,15 +481,15 @@ static int publish_file(struct bid_store *store, struct bid_ingest *ingest, enum
 }
 
 /* Publish the file. If a wrong file has its name, replace that file: no reader gets it, and it would block the name. */
-static int publish_or_replace(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			      const struct bid_temp *file)
+static int link_or_replace(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+			   const struct bid_temp *file)
 {
 	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
-	int r = publish_file(store, ingest, durability, file);
+	int r = link_file(store, ingest, durability, file);
 
 	if (r != -EEXIST)
 		return r;
-	return bid_publish_make_way(store, ingest->where, &artifact) ? publish_file(store, ingest, durability, file) : r;
+	return bid_publish_make_way(store, ingest->where, &artifact) ? link_file(store, ingest, durability, file) : r;
 }
 
 /* Sync a known artifact: another process may have published it without a sync, or before one. */
@@ -538,7 +538,7 @@ static bool becomes_debug(struct bid_store *store, struct bid_ingest *ingest)
 }
 
 /* Finish publishing after the result @published: 0, or -EEXIST for another file of that name. Adds the other name of the file. */
-static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
+static int finish_link(struct bid_store *store, struct bid_ingest *ingest, int published, enum bid_durability durability)
 {
 	char own[PATH_MAX];
 	int r = published;
@@ -570,8 +570,8 @@ static int finish_publishing(struct bid_store *store, struct bid_ingest *ingest,
  * Publish @file, the file of @ingest or its copy, under its names. If another process has published the same meanwhile, the
  * artifact counts as present.
  */
-static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
-			 const struct bid_temp *file)
+static int link_names(struct bid_store *store, struct bid_ingest *ingest, enum bid_durability durability,
+		      const struct bid_temp *file)
 {
 	int r = -EBADMSG;
 
@@ -580,8 +580,8 @@ static int publish_names(struct bid_store *store, struct bid_ingest *ingest, enu
 		bid_remove_download_before_add(store, &(struct bid_artifact){ .id = ingest->added.id, .kind = ingest->added.kind });
 		r = choose_objdir(store, ingest);
 		if (r == 0)
-			r = publish_or_replace(store, ingest, durability, file);
-		r = finish_publishing(store, ingest, r, durability);
+			r = link_or_replace(store, ingest, durability, file);
+		r = finish_link(store, ingest, r, durability);
 	}
 	return r;
 }
@@ -628,7 +628,7 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 		ingest->added.link = BID_LINK_REFLINK;
 		r = bid_ingest_fill(store, ingest, true, durability);
 		if (r == 0)
-			return publish_names(store, ingest, durability, &ingest->temp);
+			return link_names(store, ingest, durability, &ingest->temp);
 		if (wanted == BID_LINK_REFLINK || !is_unsupported(r))
 			return r;
 		if (r == -EOPNOTSUPP || r == -ENOTTY || r == -EXDEV)
@@ -641,14 +641,14 @@ static int put_file(struct bid_store *store, struct bid_ingest *ingest, enum bid
 		r = sync_data(ingest->fd, durability);
 		/* the examined file, even if its name now belongs to another file */
 		if (r == 0)
-			r = publish_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));
+			r = link_names(store, ingest, durability, BID_TEMP_OF(ingest->fd));
 		if (r == 0 || wanted == BID_LINK_HARD || !is_unsupported(r))
 			return r;
 		deny_link(store, &ingest->st, r);
 	}
 	ingest->added.link = BID_LINK_COPY;
 	r = bid_ingest_fill(store, ingest, false, durability);
-	return r < 0 ? r : publish_names(store, ingest, durability, &ingest->temp);
+	return r < 0 ? r : link_names(store, ingest, durability, &ingest->temp);
 }
 
 int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bid_link wanted, enum bid_durability durability)
@@ -685,7 +685,7 @@ static int set_readers(struct bid_store *store, const struct bid_artifact *artif
 }
 
 /* Publish @temp in perf's directory of this kind. */
-static int publish_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, struct bid_temp *temp)
+static int link_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, struct bid_temp *temp)
 {
 	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
 	const char *dir = dirs[artifact->kind];
@@ -733,7 +733,7 @@ int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artif
 		added.known = true;
 		r = bid_store_sync_file(store, &file);
 	} else if (r == 0) {
-		r = publish_data(store, artifact, mode, &temp);
+		r = link_data(store, artifact, mode, &temp);
 	}
 	if (r == -EEXIST) {
 		added.known = true;

@@ -359,7 +359,7 @@ static bool is_of_the_disk(int r)
  * Publish at @path and look the file up. Returns -EBADMSG if a wrong file or stripped debuginfo has the name, -ENOENT if publishing
  * failed.
  */
-static int publish_at(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
+static int link_and_find(struct bid_txn *txn, const struct bid_id *id, const char *path, struct bid_file *ret_file)
 {
 	int r = bid_publish(txn->store, id, txn->artifact.kind, path, false, &txn->temp, NULL);
 
@@ -399,7 +399,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 }
 
 /* Publish in the right object directory; if that fails, in the unnamed directory, which readers try next. */
-static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
+static int link_in_objdir(struct bid_txn *txn, const struct bid_id *id, struct bid_file *ret_file)
 {
 	char path[PATH_MAX], unnamed[BID_LAYOUT_MAX];
 	struct bid_id disk_id = bid_layout_disk_id(id);
@@ -414,14 +414,14 @@ static int publish_object(struct bid_txn *txn, const struct bid_id *id, struct b
 		r = under_path(txn, &disk_id, path);
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);
-	r = publish_at(txn, id, path, ret_file);
+	r = link_and_find(txn, id, path, ret_file);
 	if (r == 0 && bid_is_unnamed(path))
 		follow_name(txn, id, &disk_id);
 	if (r == 0 || is_of_the_disk(r))
 		return r;
 	bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed);
 	for (int attempts = 0; attempts < 2; attempts++) {
-		r = publish_at(txn, id, unnamed, ret_file);
+		r = link_and_find(txn, id, unnamed, ret_file);
 		if (r != -EBADMSG)
 			return r;
 		/* the directory is ours: a wrong file there blocks every correct one */
@@ -464,8 +464,8 @@ static void note_first(struct bid_txn *txn, const struct bid_artifact *artifact,
  * remove; a file without a record would never count. A file that another process published there has its own record. An added file
  * has no record.
  */
-static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *artifact, const struct bid_origin *origin,
-			    const char *digest, struct bid_file *ret_file, bool *ret_ours)
+static int commit_recorded(struct bid_txn *txn, const struct bid_artifact *artifact, const struct bid_origin *origin,
+			   const char *digest, struct bid_file *ret_file, bool *ret_ours)
 {
 	/* an addition of the same file finds it with its record, or not at all */
 	bool is_vouched = !origin || *origin->signer, recorded;
@@ -480,7 +480,7 @@ static int publish_recorded(struct bid_txn *txn, const struct bid_artifact *arti
 		return -EBADMSG;
 	}
 	recorded = origin && bid_lookup_stat(txn->store, artifact, &st) < 0 && write_record(txn, artifact, origin, digest) == 0;
-	r = publish_object(txn, &artifact->id, ret_file);
+	r = link_in_objdir(txn, &artifact->id, ret_file);
 	*ret_ours = r == 0 && fstat(txn->temp.fd, &st) == 0 && bid_same_inode(&st, &ret_file->st);
 	if (recorded && !*ret_ours)
 		bid_record_remove(txn->store, artifact);
@@ -546,7 +546,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	if (fchmod(txn->temp.fd, mode_of(txn->artifact.kind)) < 0 || fsync(txn->temp.fd) < 0)
 		return -errno;
 	do
-		r = publish_recorded(txn, &artifact, origin, digest, &file, &ours);
+		r = commit_recorded(txn, &artifact, origin, digest, &file, &ours);
 	while (made_room(txn, r, 0));
 	if (r < 0)
 		return r;
@@ -624,7 +624,7 @@ static int refuse_file(struct bid_txn *txn, const char *reason)
 }
 
 /* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
-static int publish_elf(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
+static int ingest_elf(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
 {
 	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .by_mode = true, .is_ours = true };
 	char original[PATH_MAX];
@@ -655,7 +655,7 @@ static int publish_elf(struct bid_txn *txn, const struct bid_artifact *artifact,
 }
 
 /* Publish a file whose object directory follows from its kind and id alone. */
-static int publish_beside(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
+static int link_beside(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
 {
 	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
 	struct bid_artifact carried = *artifact;
@@ -708,7 +708,7 @@ int bid_txn_commit_as(struct bid_txn *txn, const struct bid_artifact *artifact, 
 	pthread_mutex_lock(&txn->lock);
 	r = txn->abandoned ? -ESTALE : set_mode(txn, artifact);
 	if (r == 0)
-		r = artifact->kind == BID_KIND_ELF ? publish_elf(txn, artifact, path) : publish_beside(txn, artifact, path);
+		r = artifact->kind == BID_KIND_ELF ? ingest_elf(txn, artifact, path) : link_beside(txn, artifact, path);
 	txn->published |= r == 0;
 	pthread_mutex_unlock(&txn->lock);
 	return r;
