@@ -89,6 +89,26 @@ enum bid_perf_link_state bid_perf_link_look_in(struct bid_store *store, int fano
 	return bid_layout_is_named_after(target, disk_id) ? BID_PERF_LINK_GOOD : BID_PERF_LINK_MISMATCHED;
 }
 
+int bid_perf_link_make(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made)
+{
+	struct bid_id disk_id = bid_layout_disk_id(id);
+	bid_auto_fd int dir = -1;
+	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
+	char *slash;
+	int r;
+
+	bid_layout_link(&disk_id, link);
+	slash = strrchr(link, '/');
+	*slash = '\0';
+	r = bid_beneath_mkdirs(store->root, link, made, &dir);
+	if (r < 0)
+		return r;
+	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
+	if (symlinkat(text, dir, slash + 1) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return 1;
+}
+
 int bid_perf_link_point(struct bid_store *store, const struct bid_id *disk_id, const char *target)
 {
 	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX], temp[BID_TEMP_NAME_MAX];

@@ -16,7 +16,6 @@
 #include "disk/layout.h"
 #include "disk/lookup.h"
 #include "disk/perf_link.h"
-#include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
 #include "disk/remove.h"
 #include "disk/store.h"
@@ -49,6 +48,7 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	const char *target = bid_layout_target(text);
 	char there[PATH_MAX];
+	int r;
 
 	if (!bid_store_writable(store))
 		return -EROFS;
@@ -56,7 +56,8 @@ int bid_store_symlink(struct bid_store *store, const struct bid_id *id, const ch
 		return -EINVAL;
 	if (bid_perf_link_look(store, &disk_id, there) != BID_PERF_LINK_NONE)
 		return -EEXIST;
-	return bid_publish_link(store, &disk_id, target);
+	r = bid_perf_link_make(store, &disk_id, target, NULL);
+	return r < 0 ? r : 0;
 }
 
 int bid_store_unlink_link(struct bid_store *store, const struct bid_id *id)

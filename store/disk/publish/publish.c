@@ -89,35 +89,6 @@ bool bid_publish_make_way(struct bid_store *store, const char *place, const stru
 	return true;
 }
 
-/* Create perf's link. Returns 1 if it is new. Raises @made as bid_beneath_mkdirs(). */
-static int publish_link(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made)
-{
-	struct bid_id disk_id = bid_layout_disk_id(id);
-	bid_auto_fd int dir = -1;
-	char text[PATH_MAX + 8], link[BID_LAYOUT_MAX];
-	char *slash;
-	int r;
-
-	bid_layout_link(&disk_id, link);
-	slash = strrchr(link, '/');
-	*slash = '\0';
-	r = bid_beneath_mkdirs(store->root, link, made, &dir);
-	if (r < 0)
-		return r;
-	snprintf(text, sizeof(text), BID_LAYOUT_UP "%s", target);
-	if (symlinkat(text, dir, slash + 1) < 0)
-		return errno == EEXIST ? 0 : -errno;
-	return 1;
-}
-
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target)
-{
-	unsigned made = 0;
-	int r = publish_link(store, id, target, &made);
-
-	return r < 0 ? r : 0;
-}
-
 /* Sync the names that try_to_publish() has made: all together, because the first fsync(2) waits for the journal of all. */
 static int sync_names(struct bid_store *store, const struct bid_id *id, const char *path, unsigned made, bool linked,
 		      unsigned made_links)
@@ -154,7 +125,7 @@ static int try_to_publish(struct bid_store *store, const struct bid_id *id, enum
 		r = bid_temp_link(file, dir, bid_kind_store_name(kind));
 	if (r < 0 && r != -EEXIST)
 		return r;
-	linked = publish_link(store, id, path, &made_links);
+	linked = bid_perf_link_make(store, id, path, &made_links);
 	if (linked < 0)
 		return linked;
 	if (ret_linked)

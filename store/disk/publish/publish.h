@@ -29,9 +29,6 @@ int bid_publish(struct bid_store *store, const struct bid_id *id, enum bid_kind 
 int bid_publish_or_replace(struct bid_store *store, const struct bid_artifact *artifact, const char *path, bool durable,
 			   const struct bid_temp *file);
 
-/* Create perf's link for @id to the directory @target (relative to the store), unless there is one. */
-int bid_publish_link(struct bid_store *store, const struct bid_id *id, const char *target);
-
 /*
  * Is the ELF file open at @fd, as a whole, @artifact? Returns 0, -EBADMSG and in @reason (of @size bytes) why not, in
  * words, or as pread(2).
