@@ -81,7 +81,7 @@ int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct sta
 
 	if (node->type == BID_NODE_TMPFILE) {
 		tmpfile = bid_tmpfiles_find_number(fs->tmpfiles, node->tmpfile);
-		if (tmpfile && fstat(bid_txn_fd(tmpfile->txn), ret_st) == 0)
+		if (tmpfile && fstat(bid_written_file_fd(tmpfile->file), ret_st) == 0)
 			r = 0;
 		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	} else if (node->type == BID_NODE_KCORE_FILE) {

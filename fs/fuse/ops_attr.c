@@ -94,12 +94,12 @@ static int set_tmpfile(const struct bid_fs *fs, const struct bid_tmpfile *tmpfil
 	int r;
 
 	if (!(to_set & (FUSE_SET_ATTR_SIZE | FUSE_SET_ATTR_MODE)))
-		return set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, 0);
-	r = bid_txn_lock(tmpfile->txn);
+		return set_file(bid_written_file_fd(tmpfile->file), wanted, to_set, 0);
+	r = bid_written_file_lock(tmpfile->file);
 	if (r < 0)
 		return r;
-	r = set_file(bid_txn_fd(tmpfile->txn), wanted, to_set, bid_fs_file_mode(fs));
-	bid_txn_unlock(tmpfile->txn);
+	r = set_file(bid_written_file_fd(tmpfile->file), wanted, to_set, bid_fs_file_mode(fs));
+	bid_written_file_unlock(tmpfile->file);
 	return r;
 }
 

@@ -125,7 +125,7 @@ static int fd_of(const struct bid_file_handle *handle)
 {
 	if (handle->cached)
 		return bid_cached_fd_descriptor(handle->cached);
-	return handle->tmpfile ? bid_txn_fd(handle->tmpfile->txn) : handle->probes_fd;
+	return handle->tmpfile ? bid_written_file_fd(handle->tmpfile->file) : handle->probes_fd;
 }
 
 void bid_op_read(fuse_req_t req, fuse_ino_t number, size_t size, off_t offset, struct fuse_file_info *fi)

@@ -161,13 +161,13 @@ void bid_op_create(fuse_req_t req, fuse_ino_t number, const char *name, mode_t m
 		bid_tmpfiles_sweep(fs->tmpfiles);
 		r = bid_tmpfiles_begin(fs->tmpfiles, &id, bid_tmpfiles_dir(&parent->node, buf), name, &tmpfile);
 	}
-	if (r == 0 && fchmod(bid_txn_fd(tmpfile->txn), mode & bid_fs_file_mode(fs)) < 0)
+	if (r == 0 && fchmod(bid_written_file_fd(tmpfile->file), mode & bid_fs_file_mode(fs)) < 0)
 		r = -errno;
 	if (r < 0) {
 		fuse_reply_err(req, -r);
 	} else {
 		node = bid_tmpfile_node(tmpfile);
-		r = bid_open_created(req, &node, tmpfile, bid_txn_fd(tmpfile->txn), fi);
+		r = bid_open_created(req, &node, tmpfile, bid_written_file_fd(tmpfile->file), fi);
 	}
 	if (r < 0 && tmpfile)
 		bid_tmpfile_remove_name(fs->tmpfiles, tmpfile);
@@ -192,7 +192,7 @@ void bid_op_write(fuse_req_t req, fuse_ino_t number, const char *data, size_t si
 	int r = -EPERM;
 
 	if (handle && handle->tmpfile)
-		r = bid_txn_write_at(handle->tmpfile->txn, data, size, offset);
+		r = bid_written_file_write(handle->tmpfile->file, data, size, offset);
 	else if (handle && handle->probes_fd >= 0)
 		r = write_probes(bid_fs_of(req), number, handle->probes_fd, data, size, offset);
 	if (r < 0)
@@ -221,7 +221,7 @@ void bid_op_fsync(fuse_req_t req, fuse_ino_t number, int only_data, struct fuse_
 	int r = 0;
 
 	if (handle && handle->tmpfile)
-		r = fsync(bid_txn_fd(handle->tmpfile->txn)) < 0 ? -errno : 0;
+		r = fsync(bid_written_file_fd(handle->tmpfile->file)) < 0 ? -errno : 0;
 	else if (fs->writable)
 		r = bid_store_sync(fs->store); /* the kernel may read the file by itself */
 	fuse_reply_err(req, -r);

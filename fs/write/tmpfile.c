@@ -57,7 +57,7 @@ int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probe_whiteo
 
 static void entry_free(struct tmpfile_entry *entry)
 {
-	bid_txn_free(entry->tmpfile.txn);
+	bid_written_file_free(entry->tmpfile.file);
 	free(entry->tmpfile.dir);
 	free(entry->tmpfile.name);
 	free(entry);
@@ -113,7 +113,7 @@ int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, c
 	entry->used_s = bid_clock_s();
 	entry->named = true;
 	entry->refs = 2; /* the name and the caller */
-	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_txn_begin_write(tmpfiles->store, &entry->tmpfile.txn) : -ENOMEM;
+	r = entry->tmpfile.dir && entry->tmpfile.name ? bid_written_file_new(tmpfiles->store, &entry->tmpfile.file) : -ENOMEM;
 	if (r < 0) {
 		entry_free(entry);
 		return r;
@@ -289,7 +289,7 @@ void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir)
 /* Replace the probe definitions, as perf does: text without an id. */
 static int publish_probes(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir)
 {
-	int from = bid_txn_fd(tmpfile->txn), r;
+	int from = bid_written_file_fd(tmpfile->file), r;
 	bid_auto_fd int fd = -1;
 	struct stat st;
 
@@ -312,12 +312,12 @@ static int publish_tmpfile(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tm
 {
 	if (artifact->kind == BID_KIND_PROBES)
 		return publish_probes(tmpfiles, tmpfile, &artifact->id, dir);
-	return bid_txn_commit_as(tmpfile->txn, artifact, dir);
+	return bid_written_file_publish(tmpfile->file, artifact, dir);
 }
 
 static void log_error(const struct bid_tmpfile *tmpfile, const char *dir, const char *name, int r)
 {
-	bid_warning("%s: cannot publish '%s/%s'", r == -EBADMSG ? bid_txn_reason(tmpfile->txn) : strerror(-r), dir, name);
+	bid_warning("%s: cannot publish '%s/%s'", r == -EBADMSG ? bid_written_file_reason(tmpfile->file) : strerror(-r), dir, name);
 }
 
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
@@ -366,7 +366,7 @@ int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile
 	if (tmpfile->kind == BID_KIND_NONE || !only)
 		return 0;
 	/* a shell closes the first descriptor of a redirection before anything is written */
-	if (fstat(bid_txn_fd(tmpfile->txn), &st) < 0 || st.st_size == 0)
+	if (fstat(bid_written_file_fd(tmpfile->file), &st) < 0 || st.st_size == 0)
 		return 0;
 	r = publish_own(tmpfiles, tmpfile);
 	return r == -ESTALE ? 0 : r;
@@ -386,7 +386,7 @@ void bid_tmpfile_last_close(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *t
 
 int bid_tmpfile_unlink(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile)
 {
-	bool published = bid_txn_abandon(tmpfile->txn) == -EPERM && tmpfile->kind != BID_KIND_NONE;
+	bool published = bid_written_file_abandon(tmpfile->file) == -EPERM && tmpfile->kind != BID_KIND_NONE;
 
 	bid_tmpfile_remove_name(tmpfiles, tmpfile);
 	return published ? -EEXIST : 0;
@@ -405,7 +405,7 @@ void bid_tmpfiles_end(struct bid_tmpfiles *tmpfiles, bool unmounted)
 	while ((tmpfile = first_named(tmpfiles, NULL, bid_clock_s(), true))) {
 		if (unmounted)
 			bid_tmpfile_last_close(tmpfiles, tmpfile);
-		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_txn_fd(tmpfile->txn), &st) == 0 && st.st_size > 0)
+		else if (tmpfile->kind != BID_KIND_NONE && fstat(bid_written_file_fd(tmpfile->file), &st) == 0 && st.st_size > 0)
 			bid_warning("the daemon ended before a program had closed '%s/%s': bidfs drops the file", tmpfile->dir,
 				    tmpfile->name);
 		bid_tmpfile_remove_name(tmpfiles, tmpfile);

@@ -27,7 +27,7 @@
 #include <sys/types.h>
 
 #include "api/perf_write.h"
-#include "api/txn.h"
+#include "api/written_file.h"
 #include "vfs/node.h"
 
 struct bid_tmpfiles;
@@ -40,7 +40,7 @@ struct bid_tmpfile {
 	char *dir; /* relative to the store, "usr/bin/ls/ID"; owned */
 	char *name; /* in dir; owned */
 	enum bid_kind kind; /* the last close(2) publishes a file with this final name; BID_KIND_NONE with a temporary name */
-	struct bid_txn *txn; /* owned */
+	struct bid_written_file *file; /* owned */
 };
 
 /* Borrows @store, and @probe_whiteouts, which loses the ids of published definitions. -ENOMEM. */
@@ -48,7 +48,7 @@ int bid_tmpfiles_new(struct bid_store *store, struct bid_whiteouts *probe_whiteo
 void bid_tmpfiles_free(struct bid_tmpfiles *tmpfiles);
 
 /*
- * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_txn_begin_write(). As of the next
+ * Begin the file @name in the directory @dir of @id. Returns 0, -EEXIST, -ENOMEM, or as bid_written_file_new(). As of the next
  * functions, the caller has a reference.
  */
 int bid_tmpfiles_begin(struct bid_tmpfiles *tmpfiles, const struct bid_id *id, const char *dir, const char *name,
@@ -92,12 +92,12 @@ void bid_tmpfiles_unname_in(struct bid_tmpfiles *tmpfiles, const char *dir);
 
 /*
  * Publish @tmpfile as @name in the directory @dir of @id, and log an error. Returns 0 and the artifact; -EXDEV if
- * @name is not final, so that a program copies; or as bid_txn_commit_as().
+ * @name is not final, so that a program copies; or as bid_written_file_publish().
  */
 int bid_tmpfile_publish(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, const struct bid_id *id, const char *dir,
 			const char *name, struct bid_artifact *ret_artifact);
 
-/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_txn_commit_as(). */
+/* Publish @tmpfile if the thread @tid is its only writer. Returns 0, or as bid_written_file_publish(). */
 int bid_tmpfile_flush(struct bid_tmpfiles *tmpfiles, struct bid_tmpfile *tmpfile, pid_t tid);
 
 /* Publish @tmpfile after its last writer; after an error, log it and remove the name of @tmpfile. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Writing to a store in the steps in which perf writes to its cache (perf, util/build-id.c): create directories, write a file under
- * a temporary name and link it to its final name (bid_txn_begin_write() in "api/txn.h"), create perf's link. A file system offers
+ * a temporary name and link it to its final name ("api/written_file.h"), create perf's link. A file system offers
  * these steps to perf. The rules of the store hold too: it checks bytes before they get a name, and an id has one object. Paths are
  * relative to the store, without "..". All functions return -EROFS on a store opened without BID_STORE_WRITE, and may block on
  * disk.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Transactions: one file gets into the store, or nothing of it. bid_txn_begin() is for a download. bid_txn_begin_write() is for a
- * file that a program writes at any offset. Both return -EROFS on a store opened without BID_STORE_WRITE. All functions may block
- * on disk.
+ * Transactions: a download gets into the store whole, or nothing of it. "api/written_file.h" is for a file that a program writes at
+ * any offset. All functions may block on disk.
  */
 #ifndef BID_API_TXN_H
 #define BID_API_TXN_H
@@ -34,8 +33,8 @@ struct bid_txn;
  *     bid_txn_commit()
  *   bid_txn_free()		rolls back without a commit
  *
- * The artifact becomes visible with bid_txn_commit(); a crash before it leaves nothing behind. Multithreading: one thread at a
- * time.
+ * The artifact becomes visible with bid_txn_commit(); a crash before it leaves nothing behind. Returns -EROFS on a store opened
+ * without BID_STORE_WRITE. Multithreading: one thread at a time.
  */
 int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, struct bid_txn **ret_txn);
 
@@ -93,48 +92,5 @@ int bid_txn_quarantine(struct bid_txn *txn);
 
 /* @txn may be NULL. */
 void bid_txn_free(struct bid_txn *txn);
-
-/*
- * A transaction of a file that a program writes: the bytes come at any offset, and the caller says at the end what they are:
- *
- *   bid_txn_begin_write()
- *     bid_txn_fd(), bid_txn_write_at()		any number of times
- *     bid_txn_commit_as() or bid_txn_abandon()
- *   bid_txn_free()
- *
- * Nothing of the file remains after the death of the process. Multithreading: any number of threads.
- */
-int bid_txn_begin_write(struct bid_store *store, struct bid_txn **ret_txn);
-
-/* The file, open for reading and writing. Lives as long as @txn. */
-int bid_txn_fd(const struct bid_txn *txn);
-
-/*
- * Hold off publishing during a change through the descriptor, until bid_txn_unlock(). Returns 0, or -EPERM, without the lock, after
- * publishing: the file is the artifact then.
- */
-int bid_txn_lock(struct bid_txn *txn);
-void bid_txn_unlock(struct bid_txn *txn);
-
-/* Write all of @len bytes at @offset; a full disk evicts downloads once. Returns 0, or as bid_txn_lock() or pwrite(2). */
-int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset);
-
-/*
- * Publish the written file as @artifact in the directory @path, "usr/bin/ls/ID". An existing artifact stays, and gets
- * this name too. Its names are not on disk before its bytes; bid_store_sync() waits for both. The caller vouches for the kernel of
- * a symbol table: the table does not name it. Returns 0, or
- *   -EBADMSG	not an ELF file, damaged, with another id, or debuginfo without debug sections or symbol table; as a kernel's symbol
- *   		table, not in its format (proc(5), /proc/kallsyms), or without addresses, which the kernel hides from some users
- *   -EINVAL	@path is no path of this form, or @artifact has a kind that cannot be added
- *   -ESTALE	after bid_txn_abandon()
- *   other	as write(2), sync_file_range(2), mkdir(2), link(2)
- */
-int bid_txn_commit_as(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path);
-
-/*
- * Refuse bid_txn_commit_as() from now on; reading and writing stay possible. Waits for a running one. Returns 0, or -EPERM after
- * publishing.
- */
-int bid_txn_abandon(struct bid_txn *txn);
 
 #endif

@@ -30,8 +30,8 @@ enum bid_perf_link_state bid_perf_link_look_in(struct bid_store *store, int fano
 bool bid_perf_link_points_to(int fanout, const struct bid_id *disk_id, const char *path);
 
 /*
- * Make the link of @id to the directory @target (relative to the store), unless there is one. Returns 1 if it is new, else 0. Raises
- * @made, which may be NULL, as bid_beneath_mkdirs().
+ * Make the link of @id to the directory @target (relative to the store), unless there is one. Returns 1 if it is new, else 0.
+ * Raises @made, which may be NULL, as bid_beneath_mkdirs().
  */
 int bid_perf_link_make(struct bid_store *store, const struct bid_id *id, const char *target, unsigned *made);
 

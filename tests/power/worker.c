@@ -14,6 +14,7 @@
 #include "api/evict.h"
 #include "api/remove.h"
 #include "api/txn.h"
+#include "api/written_file.h"
 #include "base/cleanup.h"
 #include "base/io.h"
 #include "base/log.h"
@@ -216,18 +217,18 @@ static int publish_staged(struct power_worker *worker)
 	struct acknowledgement acknowledgement = { .number = worker->number++, .unsynced = true };
 	struct bid_artifact artifact = { .kind = BID_KIND_ELF };
 	char hex[BID_ID_HEX_MAX], path[PATH_MAX];
-	struct bid_txn *txn;
+	struct bid_written_file *written;
 	size_t len;
 	bid_auto_free char *data = object_make(worker->trial, acknowledgement.number, &artifact.id, &len);
-	int r = bid_txn_begin_write(worker->store, &txn);
+	int r = bid_written_file_new(worker->store, &written);
 
 	if (r < 0)
 		return r;
 	snprintf(path, sizeof(path), "usr/bin/staged-%u/%s", acknowledgement.number, bid_id_format(&artifact.id, hex));
-	r = bid_txn_write_at(txn, data, len, 0);
+	r = bid_written_file_write(written, data, len, 0);
 	if (r == 0)
-		r = bid_txn_commit_as(txn, &artifact, path);
-	bid_txn_free(txn);
+		r = bid_written_file_publish(written, &artifact, path);
+	bid_written_file_free(written);
 	return r < 0 ? r : write(worker->pipe, &acknowledgement, sizeof(acknowledgement)) < 0 ? -errno : 0;
 }
 

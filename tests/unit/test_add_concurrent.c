@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Additions while others add and remove the same file, which may vanish between two steps. */
+#include "api/written_file.h"
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -67,16 +68,16 @@ static void test_vanished_staged_file_is_made_again(void **state)
 {
 	const struct store_fixture *fixture = *state;
 	struct bid_artifact artifact = request_for(ID_A, BID_KIND_ELF);
-	struct bid_txn *txn;
+	struct bid_written_file *written;
 	char path[96];
 
-	assert_int_equal(bid_txn_begin_write(fixture->store, &txn), 0);
+	assert_int_equal(bid_written_file_new(fixture->store, &written), 0);
 	snprintf(path, sizeof(path), "%s/a", fixture->directory);
-	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
+	run(fixture, "cp a /proc/%d/fd/%d", getpid(), bid_written_file_fd(written));
 	begin(fixture, 2);
-	assert_int_equal(bid_txn_commit_as(txn, &artifact, "usr/bin/a/" ID_A), 0);
+	assert_int_equal(bid_written_file_publish(written, &artifact, "usr/bin/a/" ID_A), 0);
 	is_stored(fixture);
-	bid_txn_free(txn);
+	bid_written_file_free(written);
 }
 
 static void test_endless_race_is_reported(void **state)

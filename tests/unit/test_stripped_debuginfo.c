@@ -2,6 +2,7 @@
 /* Two right files of one kind and id: the debug file with something to debug with wins, and none that is right is quarantined. */
 #include "api/remove.h"
 #include "api/verify.h"
+#include "api/written_file.h"
 #include "store_fixture.h"
 
 #include <stdio.h>
@@ -117,13 +118,13 @@ static void test_written_debug_file_replaces_a_stripped_one(void **state)
 {
 	struct store_fixture *fixture = *state;
 	struct bid_artifact artifact = request_for(ID_A, BID_KIND_DEBUGINFO);
-	struct bid_txn *txn;
+	struct bid_written_file *written;
 
 	perf_names(fixture, "a.stripped", "a.stripped");
-	assert_int_equal(bid_txn_begin_write(fixture->store, &txn), 0);
-	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_txn_fd(txn));
-	assert_int_equal(bid_txn_commit_as(txn, &artifact, "usr/bin/a/" ID_A), 0);
-	bid_txn_free(txn);
+	assert_int_equal(bid_written_file_new(fixture->store, &written), 0);
+	run(fixture, "cp a.debug /proc/%d/fd/%d", getpid(), bid_written_file_fd(written));
+	assert_int_equal(bid_written_file_publish(written, &artifact, "usr/bin/a/" ID_A), 0);
+	bid_written_file_free(written);
 	is_served(fixture, "a.debug");
 	run(fixture, "cmp a.debug " LINK "/debug");
 }

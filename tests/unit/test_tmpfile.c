@@ -72,7 +72,7 @@ static void test_unlinked_file_lives_until_its_last_close(void **state)
 	assert_true(has_name("a", "elf"));
 	assert_ptr_equal(bid_tmpfile_ref(tmpfiles, handle), handle);
 	bid_tmpfile_unref(tmpfiles, handle);
-	assert_true(bid_txn_fd(handle->txn) >= 0 && has_number(number));
+	assert_true(bid_written_file_fd(handle->file) >= 0 && has_number(number));
 	bid_tmpfile_unref(tmpfiles, handle);
 	assert_false(has_number(number));
 }
@@ -83,7 +83,7 @@ static void test_flush_of_the_only_writer_gets_the_error(void **state)
 
 	bid_tmpfile_open(tmpfiles, tmpfile, 7);
 	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 7), 0); /* empty */
-	assert_int_equal(bid_txn_write_at(tmpfile->txn, "text", 4, 0), 0);
+	assert_int_equal(bid_written_file_write(tmpfile->file, "text", 4, 0), 0);
 	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 8), 0);
 	assert_int_equal(bid_tmpfile_flush(tmpfiles, tmpfile, 7), -EINVAL); /* "a" is no directory of a build */
 	bid_tmpfile_open(tmpfiles, tmpfile, 7);

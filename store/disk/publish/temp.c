@@ -116,6 +116,13 @@ int bid_temp_write(struct bid_store *store, const void *data, size_t len, int di
 	return r;
 }
 
+uint64_t bid_temp_wanted_room(const struct bid_temp *temp, uint64_t more)
+{
+	struct stat st;
+
+	return 2 * ((fstat(temp->fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512) + more);
+}
+
 void bid_temp_release(struct bid_temp *temp)
 {
 	if (temp->name[0])

@@ -39,6 +39,12 @@ int bid_temp_publish(const struct bid_temp *temp, struct bid_store *store, const
  */
 int bid_temp_write(struct bid_store *store, const void *data, size_t len, int dir, const char *name, bool replace);
 
+/*
+ * Bytes to make room for after a write of @more bytes met a full disk: as much again as the file has on the disk, because a program
+ * may write far behind its end.
+ */
+uint64_t bid_temp_wanted_room(const struct bid_temp *temp, uint64_t more);
+
 void bid_temp_release(struct bid_temp *temp);
 
 /* Make a name in ".bidfs/tmp" for a file or link that replaces another one by rename(2). */

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transactions: bytes from outside that become one artifact. Readers see it only after its check, and always whole. The parts are,
- * in this order: what all have, bytes in order (a download), and bytes at any offset (a program that writes through the mount).
+ * Transactions: the bytes of a download, in order, that become one artifact. Readers see it only after its check, and always whole.
+ * written_file.c has the files that programs write.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include <bid/error.h>
-
 #include "api/elf.h"
 #include "api/txn.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/kallsyms.h"
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/stat_data.h"
@@ -32,7 +28,6 @@
 #include "disk/lock_file.h"
 #include "disk/lookup.h"
 #include "disk/perf_link.h"
-#include "disk/publish/ingest.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/temp.h"
@@ -47,8 +42,6 @@ enum {
 	PIECE = 64 << 10, /* bytes of a write: libcurl delivers 16 KiB, and each call costs */
 	PUSH = 1 << 20, /* bytes per early writeback; a smaller rest waits for the end */
 	SAMPLE = 1 << 20, /* bytes of a rejected download that go to the quarantine */
-	MODE = 0755, /* permitted bits of the mode of a file that a program writes: never setuid, never writable by others */
-	TABLE_MODE = 0700, /* the same for a kernel's symbol table: perf makes it public, while the kernel shows it to few users */
 };
 
 #define STEP (64ULL << 20) /* bytes of a body of unknown size between two looks at the free space */
@@ -57,8 +50,6 @@ struct bid_txn {
 	struct bid_store *store; /* borrowed */
 	struct bid_temp temp;
 	char reason[256]; /* see bid_txn_reason() */
-
-	/* bytes in order */
 	struct bid_artifact artifact;
 	XXH3_state_t *digest; /* owned; state over the bytes in temp */
 	uint8_t buffer[PIECE]; /* bytes not in temp yet */
@@ -73,24 +64,7 @@ struct bid_txn {
 	int no_room; /* result of making room: 0 or a negative errno */
 	char path[PATH_MAX]; /* requested path below the store; "" if none */
 	struct bid_id alt; /* id of the dwz file; len 0 if none */
-
-	/* bytes at any offset */
-	pthread_mutex_t lock; /* held during changes, and from check to publish: readers get the checked bytes */
-	bool published;
-	bool abandoned; /* the file will not be published */
 };
-
-static struct bid_txn *txn_new(struct bid_store *store)
-{
-	struct bid_txn *txn = calloc(1, sizeof(*txn));
-
-	if (!txn)
-		return NULL;
-	txn->store = store;
-	txn->temp = BID_TEMP_NONE;
-	pthread_mutex_init(&txn->lock, NULL);
-	return txn;
-}
 
 /* Start writeback of the file while more bytes come: a client waits for the final fsync(2). */
 static void push_bytes(struct bid_txn *txn)
@@ -100,15 +74,9 @@ static void push_bytes(struct bid_txn *txn)
 	txn->pushed = txn->written;
 }
 
-/* Open the temporary file once. */
-static int open_temp(struct bid_txn *txn)
-{
-	return txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
-}
-
 static int write_bytes(struct bid_txn *txn, const void *data, size_t len)
 {
-	int r = open_temp(txn);
+	int r = txn->temp.fd < 0 ? bid_temp_new(txn->store, false, &txn->temp) : 0;
 
 	if (r == 0)
 		r = bid_pwrite_full(txn->temp.fd, data, len, (off_t)txn->written);
@@ -157,9 +125,11 @@ int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, 
 		return -EINVAL;
 	if (!bid_store_writable(store))
 		return -EROFS;
-	txn = txn_new(store);
+	txn = calloc(1, sizeof(*txn));
 	if (!txn)
 		return -ENOMEM;
+	txn->store = store;
+	txn->temp = BID_TEMP_NONE;
 	txn->artifact = bid_artifact_copy(artifact);
 	txn->allowed = STEP;
 	txn->digest = XXH3_createState();
@@ -175,22 +145,19 @@ int bid_txn_begin(struct bid_store *store, const struct bid_artifact *artifact, 
 /* Translate the result @r of a write of @len bytes: -EAGAIN if bid_txn_make_room() may help, once for each transaction; else @r. */
 static int plan_eviction(struct bid_txn *txn, int r, size_t len)
 {
-	struct stat st;
-
 	if ((r != -ENOSPC && r != -EDQUOT) || txn->evicted)
 		return r;
 	txn->evicted = txn->disk_full = true;
-	/* as much again as the file has on the disk: a program may write far behind its end */
-	txn->lacking = 2 * ((fstat(txn->temp.fd, &st) < 0 ? 0 : (uint64_t)st.st_blocks * 512) + txn->held + len);
+	txn->lacking = bid_temp_wanted_room(&txn->temp, txn->held + len);
 	if (txn->expected == 0 && txn->lacking > BID_TXN_UNANNOUNCED_MAX)
 		txn->lacking = BID_TXN_UNANNOUNCED_MAX;
 	return -EAGAIN;
 }
 
-/* Did @r lack room, and is there room now? The caller then tries again. Evicts, and blocks. */
-static bool made_room(struct bid_txn *txn, int r, size_t len)
+/* Did the commit end with @r for lack of room, and is there room now? Evicts, and blocks. */
+static bool made_room(struct bid_txn *txn, int r)
 {
-	return plan_eviction(txn, r, len) == -EAGAIN && bid_txn_make_room(txn) == 0;
+	return plan_eviction(txn, r, 0) == -EAGAIN && bid_txn_make_room(txn) == 0;
 }
 
 /* Look whether @bytes more fit. Returns as bid_space_check(), and explains -ENOSPC. */
@@ -325,7 +292,6 @@ void bid_txn_free(struct bid_txn *txn)
 	XXH3_freeState(txn->digest);
 	bid_temp_release(&txn->temp);
 	bid_artifact_release(&txn->artifact);
-	pthread_mutex_destroy(&txn->lock);
 	free(txn);
 }
 
@@ -524,7 +490,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 
 	do
 		r = flush_bytes(txn);
-	while (made_room(txn, r, 0));
+	while (made_room(txn, r));
 	if (r < 0)
 		return r;
 	/* the whole of a small file: the disk works during the examination */
@@ -547,7 +513,7 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 		return -errno;
 	do
 		r = commit_recorded(txn, &artifact, origin, digest, &file, &ours);
-	while (made_room(txn, r, 0));
+	while (made_room(txn, r));
 	if (r < 0)
 		return r;
 	if (ours && origin) {
@@ -558,158 +524,4 @@ int bid_txn_commit(struct bid_txn *txn, struct bid_origin *origin, struct bid_fi
 	}
 	*ret_file = file;
 	return 0;
-}
-
-/* Bytes at any offset. */
-
-int bid_txn_begin_write(struct bid_store *store, struct bid_txn **ret_txn)
-{
-	struct bid_txn *txn = txn_new(store);
-	int r = txn ? open_temp(txn) : -ENOMEM;
-
-	if (r < 0)
-		bid_txn_free(txn);
-	else
-		*ret_txn = txn;
-	return r;
-}
-
-int bid_txn_fd(const struct bid_txn *txn)
-{
-	return txn->temp.fd;
-}
-
-int bid_txn_lock(struct bid_txn *txn)
-{
-	pthread_mutex_lock(&txn->lock);
-	if (!txn->published)
-		return 0;
-	pthread_mutex_unlock(&txn->lock);
-	return -EPERM;
-}
-
-void bid_txn_unlock(struct bid_txn *txn)
-{
-	pthread_mutex_unlock(&txn->lock);
-}
-
-int bid_txn_abandon(struct bid_txn *txn)
-{
-	int r = bid_txn_lock(txn);
-
-	if (r < 0)
-		return r;
-	txn->abandoned = true;
-	bid_txn_unlock(txn);
-	return 0;
-}
-
-int bid_txn_write_at(struct bid_txn *txn, const void *data, size_t len, off_t offset)
-{
-	int r = bid_txn_lock(txn);
-
-	if (r < 0)
-		return r;
-	do
-		r = bid_pwrite_full(txn->temp.fd, data, len, offset);
-	while (made_room(txn, r, len));
-	bid_txn_unlock(txn);
-	return r;
-}
-
-static int refuse_file(struct bid_txn *txn, const char *reason)
-{
-	snprintf(txn->reason, sizeof(txn->reason), "%s", reason);
-	return -EBADMSG;
-}
-
-/* Publish a program, library or module: add it by its descriptor, below the original path of @path. */
-static int ingest_elf(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
-{
-	struct bid_ingest ingest = { .fd = -1, .temp = BID_TEMP_NONE, .by_mode = true, .is_ours = true };
-	char original[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	int r;
-
-	if (!slash || snprintf(original, sizeof(original), "/%.*s", (int)(slash - path), path) >= (int)sizeof(original))
-		return -EINVAL;
-	r = bid_ingest_begin(txn->store, &(struct bid_add){ .path = original, .fd = txn->temp.fd }, &ingest);
-	if (r == -ENOEXEC)
-		r = refuse_file(txn, "not an ELF file");
-	else if (r == -EBADMSG)
-		r = refuse_file(txn, "a damaged or truncated ELF file");
-	else if (r == -ENODATA)
-		r = refuse_file(txn, "an ELF file without build-id");
-	else if (r == 0 && !bid_id_answers(&ingest.info.id, &artifact->id))
-		r = refuse_file(txn, "carries another build-id");
-	/* the file is already on the store's file system */
-	if (r == 0) {
-		r = bid_ingest_store(txn->store, &ingest, BID_LINK_HARD, BID_DURABLE_BATCH);
-		if (r == -EBADMSG)
-			r = refuse_file(txn, "another file has its name, and cannot be quarantined");
-		else if (r == -ENOTUNIQ)
-			r = refuse_file(txn, bid_strerror(r));
-	}
-	bid_ingest_release(&ingest);
-	return r;
-}
-
-/* Publish a file whose object directory follows from its kind and id alone. */
-static int link_beside(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
-{
-	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
-	struct bid_artifact carried = *artifact;
-	struct bid_elf_info info;
-	char where[PATH_MAX];
-	int r;
-
-	if (bid_kind_is_elf(artifact->kind)) {
-		r = bid_publish_examine(txn->temp.fd, artifact, txn->reason, sizeof(txn->reason), &info);
-		if (r < 0)
-			return r;
-		carried.id = info.id;
-	}
-	if (artifact->kind == BID_KIND_KALLSYMS) {
-		r = bid_kallsyms_check_file(txn->temp.fd);
-		if (r < 0)
-			return r == -EBADMSG || r == -EPERM ? refuse_file(txn, bid_kallsyms_why(r)) : r;
-	}
-	r = bid_write_back(txn->temp.fd);
-	if (r < 0)
-		return r;
-	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
-	if (artifact->kind == BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0)
-		path = where;
-	r = bid_publish_or_replace(txn->store, &carried, path, false, &txn->temp);
-	if (r < 0 && r != -EEXIST)
-		return r;
-	/* an earlier unnamed download moves along */
-	if (artifact->kind != BID_KIND_DEBUGINFO && bid_store_where(txn->store, &disk_id, where, sizeof(where)) == 0 &&
-	    bid_is_unnamed(where) && !bid_is_unnamed(path))
-		bid_merge_unnamed(txn->store, &carried.id, path, false);
-	return 0;
-}
-
-static int set_mode(struct bid_txn *txn, const struct bid_artifact *artifact)
-{
-	struct stat st;
-
-	if (fstat(txn->temp.fd, &st) < 0)
-		return -errno;
-	return fchmod(txn->temp.fd, st.st_mode & (artifact->kind == BID_KIND_KALLSYMS ? TABLE_MODE : MODE)) < 0 ? -errno : 0;
-}
-
-int bid_txn_commit_as(struct bid_txn *txn, const struct bid_artifact *artifact, const char *path)
-{
-	int r;
-
-	if (artifact->kind <= BID_KIND_NONE || artifact->kind >= BID_KIND_COUNT || artifact->kind == BID_KIND_PROBES)
-		return -EINVAL;
-	pthread_mutex_lock(&txn->lock);
-	r = txn->abandoned ? -ESTALE : set_mode(txn, artifact);
-	if (r == 0)
-		r = artifact->kind == BID_KIND_ELF ? ingest_elf(txn, artifact, path) : link_beside(txn, artifact, path);
-	txn->published |= r == 0;
-	pthread_mutex_unlock(&txn->lock);
-	return r;
 }
