@@ -64,7 +64,7 @@ static enum ctl_status collect_ids(struct packing *packing, int argc, char **arg
 		return ctl_no_memory();
 	add_recorded(packing);
 	for (int i = 0; i < argc; i++) {
-		enum ctl_status status = ctl_which_build(packing->store, argv[i], &packing->builds[packing->n].id);
+		enum ctl_status status = ctl_which_build(packing->store, argv[i], &packing->builds[packing->n].id, NULL);
 
 		if (status != CTL_DONE)
 			return status;
@@ -156,18 +156,9 @@ static void print_failure(const struct bid_archive_build *build, bool dwz)
 /* Return the original path of a build: the recorded one, else the store's, in @path; or NULL. */
 static const char *path_of(const struct packing *packing, const struct bid_archive_build *build, char path[static PATH_MAX + 1])
 {
-	char *slash;
-
 	if (build->path)
 		return build->path;
-	path[0] = '/';
-	if (!packing->store || bid_store_where(packing->store, &build->id, path + 1, PATH_MAX) < 0)
-		return NULL;
-	slash = strrchr(path + 1, '/');
-	if (slash)
-		*slash = '\0';
-	/* "[vdso]" is a name, and no path */
-	return path[1] == '[' ? path + 1 : path;
+	return ctl_original_path(packing->store, &build->id, path) ? path : NULL;
 }
 
 /* Report the packed builds, and one error for each failure. */

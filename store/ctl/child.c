@@ -57,12 +57,7 @@ int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int inter
 	_exit(getppid() == parent ? -body(user) : ESRCH);
 }
 
-int ctl_child_exec(const char *const *argv)
-{
-	return ctl_child_exec_to(argv, STDOUT_FILENO);
-}
-
-int ctl_child_exec_to(const char *const *argv, int output)
+int ctl_child_exec(const char *const *argv, int output)
 {
 	posix_spawn_file_actions_t actions;
 	pid_t child;

@@ -19,11 +19,11 @@
  */
 int ctl_child_run(int (*body)(void *user), void *user, int timeout_ms, int interrupt);
 
-/* Run the program @argv[0] of PATH, and wait for its end. Returns its exit status, or a negative errno as posix_spawnp(3). */
-int ctl_child_exec(const char *const *argv);
-
-/* As ctl_child_exec(), with the standard output of the program in @output. */
-int ctl_child_exec_to(const char *const *argv, int output);
+/*
+ * Run the program @argv[0] of PATH with its standard output in @output, and wait for its end. Returns its exit status, or a
+ * negative errno as posix_spawnp(3).
+ */
+int ctl_child_exec(const char *const *argv, int output);
 
 /*
  * Fill @ret_signals with SIGINT, SIGTERM and SIGHUP, except ignored ones (nohup(1)): a blocked signal arrives even if it is

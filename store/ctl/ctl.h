@@ -153,12 +153,6 @@ static inline void ctl_cleanup_store(struct bid_store **store)
 
 #define ctl_auto_store __attribute__((cleanup(ctl_cleanup_store)))
 
-/*
- * Does a build match @pattern: a part of its original path @path ("[vdso]" counts as one), a pattern of glob(7) for the path, or
- * the first 7 digits or more of its id @hex?
- */
-bool ctl_matches(const char *pattern, const char *hex, const char *path);
-
 /* Parse an id with digits in either case; ids in paths have lower case alone. Returns 0 or -EINVAL. */
 int ctl_parse_id(const char *text, struct bid_id *ret_id);
 
@@ -175,19 +169,23 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id);
 int ctl_which_whole(struct bid_store *store, const char *text, struct bid_id *ret_id);
 
 /*
- * Find the build that the operand @text names: an id as above, a file, a path of one build of @store, or "kernel". Returns
- * CTL_DONE, or the exit status after an error message.
+ * Find the build that the operand @text names: an id as above, a file, a path of one build of @store, or "kernel". @ret_real (NULL:
+ * not wanted) receives the path without links of a file, for free(3), and stays as it is for another operand. Returns CTL_DONE, or
+ * the exit status after an error message.
  */
-enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id);
-
-/* As ctl_which_build(). @ret_real receives the path without links of a file, for free(3), and stays NULL for another operand. */
-enum ctl_status ctl_which_build_at(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real);
+enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real);
 
 /*
  * Open the file @path for reading, and resolve its absolute path without links, for free(3). Returns 0, or a negative errno and
  * neither of them.
  */
 int ctl_open_real(const char *path, int *ret_fd, char **ret_real);
+
+/*
+ * Copy the original path of the build @id, "/usr/bin/ls" or "[vdso]", the one that perf's link names. Returns whether the store
+ * knows one.
+ */
+bool ctl_original_path(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX + 1]);
 
 /* As bid_elf_build_id(), also for a file inside a compressed module or a kernel image. */
 int ctl_identify(int fd, struct bid_id *ret_id);

@@ -610,7 +610,7 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	if (from != CTL_NEEDS_NONE)
 		return get_many(&getting, from, artifact.kind);
 
-	status = ctl_which_build(store, argv[0], &artifact.id);
+	status = ctl_which_build(store, argv[0], &artifact.id, NULL);
 	if (status != CTL_DONE)
 		return status;
 	if (artifact.kind == BID_KIND_NONE)

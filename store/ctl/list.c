@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl list */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct build_listing {
 	struct bid_build_stats *summaries;
 	const struct ctl *ctl;
 	bool times; /* show times on a terminal */
-	const char *pattern; /* as of ctl_matches(), or NULL */
+	const char *pattern; /* as of matches(), or NULL */
 	const char *real; /* the file that the pattern names on this machine, without links; or NULL */
 	size_t n; /* listed builds */
 	uint64_t size; /* bytes of their artifacts */
@@ -65,6 +66,20 @@ static void fill_row(struct bid_build_stats *summaries, const struct bid_id *id,
 		snprintf(path, PATH_MAX + 1, "%s", summary.where[0] ? "" : BID_STORE_UNNAMED);
 }
 
+/*
+ * Does a build match @pattern: a part of its original path @path ("[vdso]" counts as one), a pattern of glob(7) for the path, or
+ * the first 7 digits or more of its id @hex?
+ */
+static bool matches(const char *pattern, const char *hex, const char *path)
+{
+	char digits[BID_ID_HEX_MAX + 1];
+	const char *lower = bid_id_lower(pattern, digits);
+	size_t len = strlen(lower);
+
+	return strstr(path, pattern) || fnmatch(pattern, path, 0) == 0 ||
+	       (len >= BID_ID_DIGITS_MIN && strncmp(hex, lower, len) == 0);
+}
+
 /* Does the store have the build @hex at the original path @path, which perf's link may not name? */
 static bool is_at(struct bid_store *store, const char *path, const char *hex)
 {
@@ -83,7 +98,7 @@ static const char *wanted_path(const struct build_listing *listing, const struct
 		return NULL;
 	if (listing->ctl->missing && row->kinds & 1U << listing->ctl->missing)
 		return NULL;
-	if (!listing->pattern || ctl_matches(listing->pattern, bid_id_format(&row->id, hex), row->path))
+	if (!listing->pattern || matches(listing->pattern, bid_id_format(&row->id, hex), row->path))
 		return row->path;
 	if (is_at(listing->store, listing->pattern, hex))
 		return listing->pattern;

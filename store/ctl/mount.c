@@ -80,7 +80,7 @@ static enum ctl_status unmount_point(const struct ctl *ctl, const char *point)
 	const char *const as_root[] = { "umount", "--", point, NULL };
 	const char *const as_user[] = { "fusermount3", "-u", "--", point, NULL };
 	const char *const *argv = geteuid() == 0 ? as_root : as_user;
-	int r = ctl_child_exec(argv);
+	int r = ctl_child_exec(argv, STDOUT_FILENO);
 
 	if (r < 0)
 		return ctl_trouble(argv[0], r, "run it");

@@ -2,7 +2,6 @@
 /* From an operand to a build-id. */
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,16 +24,6 @@ int ctl_parse_id(const char *text, struct bid_id *ret_id)
 	char digits[BID_ID_HEX_MAX + 1];
 
 	return bid_id_parse_str(bid_id_lower(text, digits), ret_id);
-}
-
-bool ctl_matches(const char *pattern, const char *hex, const char *path)
-{
-	char digits[BID_ID_HEX_MAX + 1];
-	const char *lower = bid_id_lower(pattern, digits);
-	size_t len = strlen(lower);
-
-	return strstr(path, pattern) || fnmatch(pattern, path, 0) == 0 ||
-	       (len >= BID_ID_DIGITS_MIN && strncmp(hex, lower, len) == 0);
 }
 
 struct id_candidates {
@@ -143,12 +132,7 @@ static enum ctl_status which_path(struct bid_store *store, const char *path, str
 	return CTL_DONE;
 }
 
-enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id)
-{
-	return ctl_which_build_at(store, text, ret_id, NULL);
-}
-
-enum ctl_status ctl_which_build_at(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real)
+enum ctl_status ctl_which_build(struct bid_store *store, const char *text, struct bid_id *ret_id, char **ret_real)
 {
 	int r;
 
@@ -200,4 +184,20 @@ int ctl_identify(int fd, struct bid_id *ret_id)
 	int r = bid_elf_build_id_any(fd, ret_id);
 
 	return r == -EBADMSG || r == -EFBIG || r == -EOPNOTSUPP ? -ENOEXEC : r;
+}
+
+bool ctl_original_path(struct bid_store *store, const struct bid_id *id, char ret_path[static PATH_MAX + 1])
+{
+	char *slash;
+
+	ret_path[0] = '/';
+	if (!store || bid_store_where(store, id, ret_path + 1, PATH_MAX) < 0)
+		return false;
+	slash = strrchr(ret_path + 1, '/');
+	if (slash)
+		*slash = '\0';
+	/* "[vdso]" is a name, and no path */
+	if (ret_path[1] == '[')
+		memmove(ret_path, ret_path + 1, strlen(ret_path));
+	return slash != NULL;
 }

@@ -46,7 +46,7 @@ static enum ctl_status pin_builds(const struct ctl *ctl, int argc, char **argv, 
 	for (int i = 0; i < argc; i++) {
 		int r;
 
-		status = ctl_which_build(store, argv[i], &id);
+		status = ctl_which_build(store, argv[i], &id, NULL);
 		r = status != CTL_DONE ? 0 : store ? pin_build(store, &id, pin, ctl->dry_run) : -ENOENT;
 		if (r < 0) {
 			bid_error_about(argv[i], r, "%s", r == -ENOENT ? "not in the store" : bid_strerror(r));

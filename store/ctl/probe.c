@@ -221,10 +221,8 @@ static bool is_kernel(struct bid_store *store, const struct ctl_probe_target *ta
 
 /* Find the path for a place without one; "" for a place in the kernel. */
 static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe_target *target,
-				 const struct ctl_definition *definition, char ret_path[static PATH_MAX])
+				 const struct ctl_definition *definition, char ret_path[static PATH_MAX + 1])
 {
-	char *slash;
-
 	ret_path[0] = '\0';
 	if (definition->path_len > 0 || definition->module_len > 0 || is_kernel(store, target))
 		return CTL_DONE;
@@ -234,19 +232,15 @@ static enum ctl_status find_path(struct bid_store *store, const struct ctl_probe
 		snprintf(ret_path, PATH_MAX, "%s", target->path);
 		return CTL_DONE;
 	}
-	ret_path[0] = '/';
-	if (bid_store_where(store, &target->id, ret_path + 1, PATH_MAX - 1) == 0 && ret_path[1] != '[' &&
-	    (slash = strrchr(ret_path + 1, '/'))) {
-		*slash = '\0';
+	if (ctl_original_path(store, &target->id, ret_path) && ret_path[0] == '/')
 		return CTL_DONE;
-	}
 	return ctl_usage(definition->type, "a definition needs the file's path, which the store does not know");
 }
 
 /* Write "p:GROUP/EVENT PLACE ARGUMENTS" in the form of perf's cache. A place without a file is in the file of @target. */
 static enum ctl_status write_definition(struct bid_store *store, const struct ctl_probe_target *target, const char *text, FILE *out)
 {
-	char path[PATH_MAX], place[CTL_PROBE_LINE_MAX], *plus, *name;
+	char path[PATH_MAX + 1], place[CTL_PROBE_LINE_MAX], *plus, *name;
 	struct ctl_definition definition;
 	enum ctl_status status;
 

@@ -38,7 +38,7 @@ enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *opera
 	enum ctl_status status;
 
 	*ret_target = (struct ctl_probe_target){ .kernel = strcmp(operand, "kernel") == 0 };
-	status = ctl_which_build_at(store, operand, &ret_target->id, &real);
+	status = ctl_which_build(store, operand, &ret_target->id, &real);
 	if (status == CTL_DONE && real && is_run(store, real))
 		snprintf(ret_target->path, sizeof(ret_target->path), "%s", real);
 	return status;

@@ -89,7 +89,7 @@ static int run_manager(struct setup *setup, const char *const *command)
 		argv[n++] = root;
 	while (*command && n < COMMAND_MAX + 2)
 		argv[n++] = *command++;
-	r = ctl_child_exec(argv);
+	r = ctl_child_exec(argv, STDOUT_FILENO);
 	return r < 0 ? report_failure("run", "systemctl", r) : r;
 }
 

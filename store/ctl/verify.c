@@ -200,7 +200,7 @@ static enum ctl_status load_against(const struct ctl *ctl, struct against *again
 		return CTL_TROUBLE;
 	}
 	fd = against->packages ? memfd_create("packages", MFD_CLOEXEC) : open(ctl->against, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	r = fd < 0 ? -errno : against->packages ? ctl_child_exec_to(argv, fd) : 0;
+	r = fd < 0 ? -errno : against->packages ? ctl_child_exec(argv, fd) : 0;
 	if (r == 0)
 		r = read_entries(against, fd, ctl->against, &number);
 	if (r > 0)
@@ -467,7 +467,7 @@ enum ctl_status ctl_verify(const struct ctl *ctl, int argc, char **argv)
 	if (status == CTL_DONE)
 		status = ctl_open_store(ctl, ctl->repair ? CTL_WRITE : CTL_READ_ITSELF, &store);
 	for (int i = 0; status == CTL_DONE && i < argc; i++)
-		status = ctl_which_build(store, argv[i], &ids[i]);
+		status = ctl_which_build(store, argv[i], &ids[i], NULL);
 	if (status == CTL_DONE && ctl->against)
 		status = load_against(ctl, &checking.against);
 	if (status == CTL_DONE)
