@@ -1,21 +1,339 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* bidctl probe */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <bid/error.h>
 
 #include "api/elf.h"
+#include "api/perf_write.h"
+#include "api/remove.h"
 #include "base/cleanup.h"
+#include "base/io.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/path.h"
 #include "ctl/output.h"
 #include "ctl/probe.h"
-#include "ctl/probe_edit.h"
 
 enum { INPUT_MAX = 16 << 20 };
+enum {
+	SIZE_LIMIT = 64 << 20, /* bytes */
+	LEASE_ATTEMPTS = 100, /* about 2 s; perf keeps the file open for some milliseconds */
+};
+
+struct probe_text {
+	char *data; /* owned; ends with a NUL */
+	size_t len;
+};
+
+static void text_release(struct probe_text *text)
+{
+	free(text->data);
+}
+
+/* Read the current definitions of @id, for the caller to release. Errors as of bid_store_find(), and ctl_probe_file_parse(). */
+static int read_probes(struct bid_store *store, const struct bid_id *id, struct ctl_probe_file *ret_file)
+{
+	struct bid_file file = BID_FILE_NONE;
+	struct probe_text text;
+	int r;
+
+	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &file);
+	if (r == 0)
+		r = bid_read_file(file.fd, SIZE_LIMIT, &text.data, &text.len);
+	bid_file_release(&file);
+	return r < 0 ? r : ctl_probe_file_parse(text.data, text.len, ret_file);
+}
+
+/* Write the replacement of @old to @out. Returns 0, or a negative errno that ends the edit without a change. */
+typedef int (*edit_fn)(void *user, const struct ctl_probe_file *old, FILE *out);
+
+/*
+ * Open the definitions under a lease, or without one where leases are unsupported. Returns -EBUSY while others keep the file open,
+ * also for reading: perf reopens it to write, which would go unnoticed. Each attempt reopens the file, so that two callers do not
+ * block each other.
+ */
+static int open_leased(struct bid_store *store, const struct bid_id *id, int *ret_fd)
+{
+	for (unsigned attempts = 0; attempts < LEASE_ATTEMPTS; attempts++) {
+		struct timespec pause = { .tv_nsec = 10000000 + (getpid() % 16) * 1000000L };
+		struct bid_file found = BID_FILE_NONE;
+		bid_auto_fd int fd = -1;
+		int r;
+
+		bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &found);
+		r = bid_store_open_probes(store, id, NULL, &found, &fd);
+		bid_file_release(&found);
+		if (r < 0)
+			return r;
+		/*
+		 * the lease holder receives this signal at an open(2); unlike the default signal, SIGURG does not end the program
+		 */
+		if ((fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0) || errno != EAGAIN) {
+			*ret_fd = bid_steal_fd(&fd);
+			return 0;
+		}
+		bid_close(bid_steal_fd(&fd));
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	return -EBUSY;
+}
+
+static int make_new(const struct probe_text *old, edit_fn edit, void *user, struct probe_text *ret_new)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	bid_auto_free char *copy = malloc(old->len + 1);
+	struct probe_text new = { 0 };
+	FILE *out;
+	int r;
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, old->data, old->len + 1);
+	r = ctl_probe_file_parse(bid_steal(copy), old->len, &file);
+	if (r < 0)
+		return r;
+	out = open_memstream(&new.data, &new.len);
+	if (!out)
+		return -ENOMEM;
+	r = edit(user, &file, out);
+	if (fclose(out) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r < 0) {
+		text_release(&new);
+		return r;
+	}
+	*ret_new = new;
+	return 0;
+}
+
+/* Write the changed part. On a full disk restore the old text. */
+static int replace_text(int fd, const struct probe_text *old, const struct probe_text *new)
+{
+	size_t same = 0;
+	int r;
+
+	while (same < old->len && same < new->len && old->data[same] == new->data[same])
+		same++;
+	r = bid_pwrite_full(fd, new->data + same, new->len - same, (off_t)same);
+	if (r == 0 && ftruncate(fd, (off_t) new->len) < 0)
+		r = -errno;
+	if (r < 0) {
+		bid_pwrite_full(fd, old->data + same, old->len - same, (off_t)same);
+		(void)!ftruncate(fd, (off_t)old->len);
+		return r;
+	}
+	return r;
+}
+
+/* Try one edit. Returns 1 after a change by another process. */
+static int edit_open(int fd, edit_fn edit, void *user)
+{
+	bid_cleanup(text_release) struct probe_text old = { 0 };
+	bid_cleanup(text_release) struct probe_text new = { 0 };
+	bid_cleanup(text_release) struct probe_text now = { 0 };
+	int r = bid_read_file(fd, SIZE_LIMIT, &old.data, &old.len);
+
+	if (r == 0)
+		r = make_new(&old, edit, user, &new);
+	if (r == 0)
+		r = bid_read_file(fd, SIZE_LIMIT, &now.data, &now.len);
+	if (r < 0)
+		return r;
+	if (now.len != old.len || memcmp(now.data, old.data, old.len) != 0)
+		return 1;
+	return replace_text(fd, &old, &new);
+}
+
+/* Call @edit for the definitions in @made, or none, without a change. */
+static int preview_edit(const struct bid_file *made, edit_fn edit, void *user)
+{
+	bid_cleanup(text_release) struct probe_text old = { 0 };
+	bid_cleanup(text_release) struct probe_text new = { 0 };
+	int r = 0;
+
+	if (made->fd >= 0)
+		r = bid_read_file(made->fd, SIZE_LIMIT, &old.data, &old.len);
+	else if (!(old.data = strdup("")))
+		r = -ENOMEM;
+	return r == 0 ? make_new(&old, edit, user, &new) : r;
+}
+
+/*
+ * Change the definitions of @id with @edit. Another writer's change in between leads to a further call of @edit. The first
+ * definitions come from the static probes. With @dry_run nothing changes.
+ *
+ * perf reads the file, truncates it and writes it anew, in place and without a lock. A new file in place of the old one would lose
+ * the definitions that perf is about to write. Therefore bidctl also writes in place, under a write lease (fcntl(2), F_SETLEASE):
+ * the kernel grants a lease only while no other process has the file open, and delays each open(2) until the lease is released.
+ * Some files have no leases (NFS, FUSE, the file of another user). bidctl reads the file once more right before it writes. Without
+ * a lease, perf's definitions or bidctl's may be lost in the moment between both.
+ *
+ * Returns 0, the result of @edit, or
+ *   -ENOENT	the store lacks the build
+ *   -EBUSY	another process had the file open for about 2 s, for reading or writing
+ *   -EBADMSG	the text is not in perf's format
+ *   other	as open(2), read(2) and write(2)
+ */
+static int edit_probes(struct bid_store *store, const struct bid_id *id, edit_fn edit, void *user, bool dry_run)
+{
+	bid_cleanup(bid_file_release) struct bid_file made = BID_FILE_NONE;
+	bid_auto_fd int fd = -1;
+	int r;
+
+	/* derives the definitions, if possible */
+	r = bid_store_find(store, &(struct bid_artifact){ .id = *id, .kind = BID_KIND_PROBES }, BID_MAY_DERIVE, &made);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	if (dry_run)
+		return r < 0 && bid_store_kinds(store, id) <= 0 ? -ENOENT : preview_edit(&made, edit, user);
+	bid_file_release(&made);
+	r = open_leased(store, id, &fd);
+	if (r < 0)
+		return r == -EPERM ? -ENOENT : r;
+	/* excludes other bidctl processes, where leases are unsupported */
+	if (flock(fd, LOCK_EX) < 0)
+		return -errno;
+	do
+		r = edit_open(fd, edit, user);
+	while (r > 0);
+	fcntl(fd, F_SETLEASE, F_UNLCK);
+	return r == 0 && fsync(fd) < 0 ? -errno : r;
+}
+
+/*
+ * Does a program run from the file @real? A packed file, and a copy in a store or in a mount, stand for a build that runs from
+ * another path.
+ */
+static bool is_run(struct bid_store *store, const char *real)
+{
+	size_t len = store ? strlen(bid_store_path(store)) : 0;
+	bid_auto_fd int fd = open(real, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (store && strncmp(real, bid_store_path(store), len) == 0 && real[len] == '/')
+		return false;
+	return fd >= 0 && bid_elf_is_packed(fd) <= 0 && fstat(fd, &st) == 0 && !bid_is_in_mount(fd, &st);
+}
+
+enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target)
+{
+	bid_auto_free char *real = NULL;
+	enum ctl_status status;
+
+	*ret_target = (struct ctl_probe_target){ .kernel = strcmp(operand, "kernel") == 0 };
+	status = ctl_which_build(store, operand, &ret_target->id, &real);
+	if (status == CTL_DONE && real && is_run(store, real))
+		snprintf(ret_target->path, sizeof(ret_target->path), "%s", real);
+	return status;
+}
+
+/* Read the static probes of a file that the store lacks, or has under another path. */
+static int read_file(const char *path, struct ctl_probe_file *ret_file)
+{
+	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = NULL;
+	size_t len;
+	FILE *out = fd < 0 ? NULL : open_memstream(&text, &len);
+	int r;
+
+	if (!out)
+		return -errno;
+	r = bid_elf_probes(fd, path, out);
+	if (fclose(out) != 0 && r == 0)
+		r = -ENOMEM;
+	if (r == 0)
+		return ctl_probe_file_parse(text, len, ret_file);
+	free(text);
+	return r;
+}
+
+struct others {
+	struct bid_store *store;
+	const struct bid_id *id;
+	char hex[BID_ID_HEX_MAX]; /* id of another build with definitions */
+};
+
+static int find_other(void *user, const struct bid_id *id)
+{
+	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
+	struct others *others = user;
+
+	if (bid_id_equal(id, others->id) || read_probes(others->store, id, &file) < 0 || file.n == 0)
+		return 0;
+	bid_id_format(id, others->hex);
+	return 1;
+}
+
+/* Report the absence of definitions, and name another build of the path that has some. */
+static enum ctl_status report_absent(struct bid_store *store, const struct ctl_probe_target *target)
+{
+	struct others others = { .store = store, .id = &target->id };
+	char hex[BID_ID_HEX_MAX], where[PATH_MAX];
+	int kinds = store ? bid_store_kinds(store, &target->id) : 0;
+
+	bid_id_format(&target->id, hex);
+	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &target->id, where, sizeof(where)) == 0)
+		bid_error_about(hex, -ENOENT,
+				"no probe definitions of build '%s' in '%s/%s/%s', which perf emptied - remove that file, and "
+				"bidctl makes them of static probes",
+				hex, bid_store_path(store), where, bid_kind_store_name(BID_KIND_PROBES));
+	else if (store && target->path[0] && bid_store_each_build(store, target->path, find_other, &others) > 0)
+		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s' of '%s': the store has those of build %s", hex,
+				target->path, others.hex);
+	else
+		bid_error_about(hex, -ENOENT, "no probe definitions of build '%s', and no static probes to make them of", hex);
+	return CTL_REFUSED;
+}
+
+enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_probe_target *target,
+				      struct ctl_probe_file *ret_file)
+{
+	int r = store ? read_probes(store, &target->id, ret_file) : -ENOENT;
+	char hex[BID_ID_HEX_MAX];
+
+	if ((r == -ENOENT || (r == 0 && ret_file->n == 0)) && target->path[0]) {
+		ctl_probe_file_release(ret_file);
+		r = read_file(target->path, ret_file);
+	}
+	if (r == -ENOENT || r == -ENODATA || (r == 0 && ret_file->n == 0))
+		return report_absent(store, target);
+	if (r < 0)
+		bid_error_about(bid_id_format(&target->id, hex), r, "%s: the probe definitions of '%s'",
+				r == -EBADMSG ? "not in perf's format" : bid_strerror(r), hex);
+	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+bool ctl_probe_wanted(const struct ctl_probe *probe, char *const *patterns, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (ctl_probe_matches(probe, patterns[i]))
+			return true;
+	return n == 0;
+}
+
+const char *ctl_probe_unmatched(const struct ctl_probe_file *file, char *const *patterns, int n)
+{
+	for (int i = 0; i < n; i++) {
+		bool found = false;
+
+		for (size_t j = 0; j < file->n && !found; j++)
+			found = ctl_probe_matches(&file->probes[j], patterns[i]);
+		if (!found)
+			return patterns[i];
+	}
+	return NULL;
+}
 
 static int print_row(const struct ctl *ctl, const struct bid_id *id, const struct ctl_probe *probe)
 {
@@ -54,7 +372,7 @@ static int list_id(void *user, const struct bid_id *id)
 
 	if (kinds < 0 || !(kinds & 1 << BID_KIND_PROBES))
 		return 0;
-	r = ctl_probe_read(listing->store, id, &file);
+	r = read_probes(listing->store, id, &file);
 	if (r < 0)
 		bid_warning("%s: the probe definitions of %s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r),
 			    bid_id_format(id, hex));
@@ -373,7 +691,7 @@ static enum ctl_status change_definitions(const struct ctl *ctl, int argc, char 
 	if (status == CTL_DONE && adding)
 		status = collect_definitions(store, &target, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {
-		r = ctl_probe_edit(store, &target.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
+		r = edit_probes(store, &target.id, adding ? edit_add : edit_remove, &change, ctl->dry_run);
 		status = r < 0 ? change_failed(&target, &change, r) : CTL_DONE;
 	}
 	ctl_probe_file_release(&change.wanted);
