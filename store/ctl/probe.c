@@ -25,8 +25,8 @@
 #include "ctl/output.h"
 #include "ctl/probe.h"
 
-enum { INPUT_MAX = 16 << 20 };
 enum {
+	INPUT_MAX = 16 << 20, /* bytes */
 	SIZE_LIMIT = 64 << 20, /* bytes */
 	LEASE_ATTEMPTS = 100, /* about 2 s; perf keeps the file open for some milliseconds */
 };
@@ -39,6 +39,11 @@ struct probe_text {
 static void text_release(struct probe_text *text)
 {
 	free(text->data);
+}
+
+static const char *why_unread(int error)
+{
+	return error == -EBADMSG ? "not in perf's format" : bid_strerror(error);
 }
 
 /* Read the current definitions of @id, for the caller to release. Errors as of bid_store_find(), and ctl_probe_file_parse(). */
@@ -226,7 +231,8 @@ static bool is_run(struct bid_store *store, const char *real)
 	return fd >= 0 && bid_elf_is_packed(fd) <= 0 && fstat(fd, &st) == 0 && !bid_is_in_mount(fd, &st);
 }
 
-enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target)
+/* Find the build that @operand names: an id, a file, or "kernel". Reports its errors itself. */
+static enum ctl_status find_target(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target)
 {
 	bid_auto_free char *real = NULL;
 	enum ctl_status status;
@@ -296,8 +302,7 @@ static enum ctl_status report_absent(struct bid_store *store, const struct ctl_p
 	return CTL_REFUSED;
 }
 
-enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_probe_target *target,
-				      struct ctl_probe_file *ret_file)
+static enum ctl_status read_target(struct bid_store *store, const struct ctl_probe_target *target, struct ctl_probe_file *ret_file)
 {
 	int r = store ? read_probes(store, &target->id, ret_file) : -ENOENT;
 	char hex[BID_ID_HEX_MAX];
@@ -309,9 +314,18 @@ enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_
 	if (r == -ENOENT || r == -ENODATA || (r == 0 && ret_file->n == 0))
 		return report_absent(store, target);
 	if (r < 0)
-		bid_error_about(bid_id_format(&target->id, hex), r, "%s: the probe definitions of '%s'",
-				r == -EBADMSG ? "not in perf's format" : bid_strerror(r), hex);
+		bid_error_about(bid_id_format(&target->id, hex), r, "%s: the probe definitions of '%s'", why_unread(r), hex);
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
+}
+
+enum ctl_status ctl_probe_open(const struct ctl *ctl, const char *operand, struct bid_store **ret_store,
+			       struct ctl_probe_target *ret_target, struct ctl_probe_file *ret_file)
+{
+	enum ctl_status status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, ret_store);
+
+	if (status == CTL_DONE)
+		status = find_target(*ret_store, operand, ret_target);
+	return status == CTL_DONE ? read_target(*ret_store, ret_target, ret_file) : status;
 }
 
 bool ctl_probe_wanted(const struct ctl_probe *probe, char *const *patterns, int n)
@@ -352,16 +366,6 @@ struct probe_listing {
 	size_t n; /* listed probes */
 };
 
-static int print_rows(struct probe_listing *listing, const struct bid_id *id, const struct ctl_probe_file *file)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < file->n && r == 0; i++)
-		r = print_row(listing->ctl, id, &file->probes[i]);
-	listing->n += file->n;
-	return r;
-}
-
 /* List the stored definitions of one id. Deriving absent ones would read every program of the store. */
 static int list_id(void *user, const struct bid_id *id)
 {
@@ -374,36 +378,11 @@ static int list_id(void *user, const struct bid_id *id)
 		return 0;
 	r = read_probes(listing->store, id, &file);
 	if (r < 0)
-		bid_warning("%s: the probe definitions of %s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r),
-			    bid_id_format(id, hex));
-	return r < 0 ? 0 : print_rows(listing, id, &file);
-}
-
-static enum ctl_status list_definitions(const struct ctl *ctl, int argc, char **argv)
-{
-	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
-	ctl_auto_store struct bid_store *store = NULL;
-	enum ctl_status status = ctl_open_store(ctl, argc > 0 ? CTL_WRITE_IF_POSSIBLE : CTL_READ, &store);
-	struct probe_listing listing = { .ctl = ctl, .store = store };
-	struct ctl_probe_target target;
-	int r = 0;
-
-	if (argc > 1)
-		return ctl_usage(argv[1], "too many operands for 'probe list'");
-	if (status == CTL_DONE && argc == 1)
-		status = ctl_probe_target_find(store, argv[0], &target);
-	if (status == CTL_DONE && argc == 1)
-		status = ctl_probe_target_read(store, &target, &file);
-	if (status != CTL_DONE)
-		return status;
-	if (argc == 1)
-		r = print_rows(&listing, &target.id, &file);
-	else if (store)
-		r = bid_store_each_id(store, list_id, &listing);
-	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, listing.n));
-	if (r < 0)
-		return ctl_trouble(bid_store_path(store), r, "list probe definitions");
-	return CTL_DONE;
+		bid_warning("%s: the probe definitions of %s", why_unread(r), bid_id_format(id, hex));
+	for (size_t i = 0; i < file.n && r == 0; i++)
+		r = print_row(listing->ctl, id, &file.probes[i]);
+	listing->n += file.n;
+	return r < 0 ? 0 : r;
 }
 
 static enum ctl_status no_such(const char *pattern)
@@ -412,21 +391,15 @@ static enum ctl_status no_such(const char *pattern)
 	return CTL_REFUSED;
 }
 
-static enum ctl_status show_definitions(const struct ctl *ctl, int argc, char **argv)
+/* Print the definitions that match @argv behind the build: as they are, or with @table as rows. */
+static enum ctl_status print_definitions(const struct ctl *ctl, int argc, char **argv, bool table)
 {
 	bid_cleanup(ctl_probe_file_release) struct ctl_probe_file file = { 0 };
 	ctl_auto_store struct bid_store *store = NULL;
 	struct ctl_probe_target target;
+	enum ctl_status status = ctl_probe_open(ctl, argv[0], &store, &target, &file);
 	size_t n = 0;
-	enum ctl_status status;
 
-	if (argc < 1)
-		return ctl_usage("probe show", "'probe show' needs ID|FILE|kernel");
-	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
-	if (status == CTL_DONE)
-		status = ctl_probe_target_find(store, argv[0], &target);
-	if (status == CTL_DONE)
-		status = ctl_probe_target_read(store, &target, &file);
 	if (status != CTL_DONE)
 		return status;
 	if (ctl_probe_unmatched(&file, argv + 1, argc - 1))
@@ -435,13 +408,42 @@ static enum ctl_status show_definitions(const struct ctl *ctl, int argc, char **
 		if (!ctl_probe_wanted(&file.probes[i], argv + 1, argc - 1))
 			continue;
 		n++;
-		if (ctl->json)
+		if (table || ctl->json)
 			print_row(ctl, &target.id, &file.probes[i]);
 		else
 			ctl_probe_print(stdout, &file.probes[i]);
 	}
 	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, n));
 	return CTL_DONE;
+}
+
+static enum ctl_status show_definitions(const struct ctl *ctl, int argc, char **argv)
+{
+	if (argc < 1)
+		return ctl_usage("probe show", "'probe show' needs ID|FILE|kernel");
+	return print_definitions(ctl, argc, argv, false);
+}
+
+/* List the definitions of one build, or of all. */
+static enum ctl_status list_definitions(const struct ctl *ctl, int argc, char **argv)
+{
+	ctl_auto_store struct bid_store *store = NULL;
+	struct probe_listing listing = { .ctl = ctl };
+	enum ctl_status status;
+	int r = 0;
+
+	if (argc > 1)
+		return ctl_usage(argv[1], "too many operands for 'probe list'");
+	if (argc == 1)
+		return print_definitions(ctl, argc, argv, true);
+	status = ctl_open_store(ctl, CTL_READ, &store);
+	if (status != CTL_DONE)
+		return status;
+	listing.store = store;
+	if (store)
+		r = bid_store_each_id(store, list_id, &listing);
+	ctl_totals(ctl, CTL_NUMBER("probes", CTL_HIDDEN, listing.n));
+	return r < 0 ? ctl_trouble(bid_store_path(store), r, "list probe definitions") : CTL_DONE;
 }
 
 /* Request and result of "probe add" and "probe remove". */
@@ -621,7 +623,7 @@ static enum ctl_status collect_definitions(struct bid_store *store, const struct
 	}
 	r = ctl_probe_file_parse(text, len, ret_file);
 	if (r < 0)
-		bid_error_about("standard input", r, "%s", r == -EBADMSG ? "not in perf's format" : bid_strerror(r));
+		bid_error_about("standard input", r, "%s", why_unread(r));
 	for (size_t i = 0; r == 0 && i < ret_file->n; i++) {
 		if (ctl_probe_name_len(&ret_file->probes[i]) == 0 || ret_file->probes[i].n == 0) {
 			bid_error_about(ret_file->probes[i].text, 0, "no event, or no definition of it");
@@ -658,8 +660,7 @@ static enum ctl_status change_failed(const struct ctl_probe_target *target, cons
 				hex);
 		return CTL_TROUBLE;
 	default:
-		bid_error_about(hex, error, "%s: the probe definitions of '%s'",
-				error == -EBADMSG ? "not in perf's format" : bid_strerror(error), hex);
+		bid_error_about(hex, error, "%s: the probe definitions of '%s'", why_unread(error), hex);
 		return CTL_TROUBLE;
 	}
 }
@@ -687,7 +688,7 @@ static enum ctl_status change_definitions(const struct ctl *ctl, int argc, char 
 				 adding ? "add" : "remove", adding ? "DEFINITION..., or '-'" : "EVENT...");
 	status = ctl_open_store(ctl, ctl->dry_run ? CTL_WRITE_IF_POSSIBLE : CTL_WRITE, &store);
 	if (status == CTL_DONE)
-		status = ctl_probe_target_find(store, argv[0], &target);
+		status = find_target(store, argv[0], &target);
 	if (status == CTL_DONE && adding)
 		status = collect_definitions(store, &target, argc - 1, argv + 1, &change.wanted);
 	if (status == CTL_DONE) {

@@ -14,12 +14,12 @@ struct ctl_probe_target {
 	char path[PATH_MAX]; /* real path of the named file; "" for an id */
 };
 
-/* Find the build that @operand names: an id, a file, or "kernel". Reports its errors itself. */
-enum ctl_status ctl_probe_target_find(struct bid_store *store, const char *operand, struct ctl_probe_target *ret_target);
-
-/* Read the build's definitions. Reports its errors itself; the caller releases @ret_file in any case. */
-enum ctl_status ctl_probe_target_read(struct bid_store *store, const struct ctl_probe_target *target,
-				      struct ctl_probe_file *ret_file);
+/*
+ * Open the store, find the build that @operand names (an id, a file, or "kernel"), and read its definitions. Reports its errors
+ * itself; the caller frees @ret_store and releases @ret_file in any case.
+ */
+enum ctl_status ctl_probe_open(const struct ctl *ctl, const char *operand, struct bid_store **ret_store,
+			       struct ctl_probe_target *ret_target, struct ctl_probe_file *ret_file);
 
 /* Does one of the @n patterns at @patterns match @probe? Without patterns each probe matches. */
 bool ctl_probe_wanted(const struct ctl_probe *probe, char *const *patterns, int n);

@@ -264,28 +264,12 @@ static enum ctl_status check_build(const struct bid_id *wanted, const struct eve
 	return CTL_REFUSED;
 }
 
-static bool is_equal(const char *a, const char *b)
-{
-	return a && b ? strcmp(a, b) == 0 : a == b;
-}
-
-/* Is the target of event @i (a file, a module or the kernel) new among the events before it? */
-static bool is_first_of_target(const struct events *events, size_t i)
-{
-	for (size_t j = 0; j < i; j++)
-		if (is_equal(events->events[i].path, events->events[j].path) &&
-		    is_equal(events->events[i].module, events->events[j].module))
-			return false;
-	return true;
-}
-
 static enum ctl_status check_all(const struct bid_id *wanted, const struct events *events)
 {
 	enum ctl_status status = CTL_DONE;
 
 	for (size_t i = 0; i < events->n && status == CTL_DONE; i++)
-		if (is_first_of_target(events, i))
-			status = check_build(wanted, &events->events[i]);
+		status = check_build(wanted, &events->events[i]);
 	return status;
 }
 
@@ -454,11 +438,7 @@ enum ctl_status ctl_probe_apply(const struct ctl *ctl, int argc, char **argv)
 
 	if (argc < 1)
 		return ctl_usage("probe apply", "'probe apply' needs ID|FILE|kernel");
-	status = ctl_open_store(ctl, CTL_WRITE_IF_POSSIBLE, &store);
-	if (status == CTL_DONE)
-		status = ctl_probe_target_find(store, argv[0], &target);
-	if (status == CTL_DONE)
-		status = ctl_probe_target_read(store, &target, &file);
+	status = ctl_probe_open(ctl, argv[0], &store, &target, &file);
 	if (status == CTL_DONE)
 		status = collect_events(&target, &file, argv + 1, argc - 1, &events);
 	return status == CTL_DONE ? apply_events(ctl, &target.id, &events) : status;
