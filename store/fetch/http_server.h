@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An HTTP server: its queue, its circuit breaker, its latency. network_thread.c has the functions that the broker calls.
+ * An HTTP server: the calls of the broker ("api/server.h"), its queue, its circuit breaker, its latency.
  *
  * bid_http_server_refuses(), bid_http_server_note_start()	before the first request of a transfer, and before a retry
  * bid_http_server_note_response()			at the header of a response
  * bid_http_server_note_late()			when a response is late
  * bid_http_server_note_end()			after the last request
  *
- * All functions are for the network thread.
+ * These functions are for the network thread; the broker's calls order transfers of it.
  */
 #ifndef BID_FETCH_HTTP_SERVER_H
 #define BID_FETCH_HTTP_SERVER_H
