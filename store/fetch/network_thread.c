@@ -14,6 +14,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "fetch/classify.h"
 #include "fetch/url.h"
 
 #define IDLE_CONNECTIONS 16L
@@ -207,7 +208,7 @@ static void retry_transfer(struct bid_fetch *fetch, struct bid_transfer *transfe
 	/* clear the outcome alone: the next request needs the other fields */
 	transfer->end.outcome = BID_OUTCOME_NONE;
 	if (now >= transfer->ends_at) {
-		bid_transfer_classify_deadline(transfer, now);
+		bid_classify_deadline(transfer, now);
 		end_request(fetch, transfer);
 		return;
 	}
@@ -239,7 +240,7 @@ static void resume_body(struct bid_fetch *fetch, struct bid_transfer *transfer)
 	code = curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
 	if (code == CURLE_OK && transfer->end.outcome == BID_OUTCOME_NONE)
 		return;
-	bid_transfer_classify_end(transfer, code);
+	bid_classify_end(transfer, code);
 	end_request(fetch, transfer);
 }
 
@@ -275,7 +276,7 @@ static void reap_transfers(struct bid_fetch *fetch)
 			continue;
 		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &private);
 		transfer = (void *)private;
-		bid_transfer_classify_end(transfer, code);
+		bid_classify_end(transfer, code);
 		end_request(fetch, transfer);
 	}
 }
@@ -323,7 +324,7 @@ static void expire_transfer(void *user)
 		retry_transfer(fetch, transfer, now);
 		return;
 	}
-	bid_transfer_classify_deadline(transfer, now);
+	bid_transfer_time_out(transfer, now);
 	/* a late transfer continues, but the breaker may refuse queued ones */
 	if (transfer->end.outcome != BID_OUTCOME_NONE)
 		end_request(fetch, transfer);

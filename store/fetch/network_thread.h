@@ -50,6 +50,14 @@ static inline void bid_transfer_set_deadline(struct bid_transfer *transfer, int6
 	bid_timer_arm(&transfer->server->fetch->timers, &transfer->deadline, at < transfer->ends_at ? at : transfer->ends_at);
 }
 
+#define BID_SLOWEST 1024L /* bytes of a body a second */
+
+/* Returns the time below BID_SLOWEST that ends a body, in whole seconds for CURLOPT_LOW_SPEED_TIME. */
+static inline long bid_slow_s(const struct bid_fetch_config *config)
+{
+	return (config->first_byte_ms + 999L) / 1000;
+}
+
 /* config.c */
 
 /* Set the times of @config that are 0, and `parallel`. */

@@ -4,7 +4,7 @@
  *
  * bid_transfer_new()
  * bid_transfer_begin()		begin a request; callbacks follow
- * bid_transfer_classify_end()	when libcurl ends the request; bid_transfer_classify_deadline() at a deadline
+ * bid_classify_end()		when libcurl ends the request; bid_transfer_time_out() at a deadline
  * bid_transfer_stop()		end the request
  * bid_transfer_plan_resume()	before another bid_transfer_begin()
  * bid_transfer_free()
@@ -121,11 +121,8 @@ int64_t bid_transfer_retry_after(const struct bid_transfer *transfer);
 /* Take what a file:// tree has sent, if anything. Returns true after the request, with its end set. */
 bool bid_transfer_read_tree(struct bid_transfer *transfer);
 
-/* Set the end of a request that libcurl ended with @code, unless it has one. */
-void bid_transfer_classify_end(struct bid_transfer *transfer, CURLcode code);
-
-/* Set the end of a request at the deadline of its state, unless it has one; or give it another deadline. */
-void bid_transfer_classify_deadline(struct bid_transfer *transfer, int64_t now);
+/* Act on the deadline of the state: set the end of the request, unless it has one, or another deadline. */
+void bid_transfer_time_out(struct bid_transfer *transfer, int64_t now);
 
 /* End the request in any state. */
 void bid_transfer_stop(struct bid_transfer *transfer);
