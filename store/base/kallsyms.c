@@ -66,28 +66,18 @@ int bid_kallsyms_check_file(int fd)
 	return n < 0 ? (int)n : bid_kallsyms_check(rest, (size_t)n);
 }
 
-static bool is_named(const char *line, size_t len, const char *name)
-{
-	const char *space = memchr(line, ' ', len);
-
-	return bid_kallsyms_is_line(line, len) && len - (size_t)(space - line) - 3 == strlen(name) &&
-	       memcmp(space + 3, name, strlen(name)) == 0;
-}
-
 uint64_t bid_kallsyms_begin(const char *text, size_t len)
 {
-	const char *end = text + len;
-	uint64_t stext = 0;
+	static const char *const names[] = { " _text\n", " _stext\n" };
 
-	for (const char *line = text, *newline; line < end; line = newline + 1) {
-		newline = memchr(line, '\n', (size_t)(end - line));
-		newline = newline ? newline : end;
-		if (is_named(line, (size_t)(newline - line), "_text"))
-			return strtoull(line, NULL, 16);
-		if (!stext && is_named(line, (size_t)(newline - line), "_stext"))
-			stext = strtoull(line, NULL, 16);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *name = memmem(text, len, names[i], strlen(names[i]));
+		const char *before = name ? memrchr(text, '\n', (size_t)(name - text)) : NULL;
+
+		if (name)
+			return strtoull(before ? before + 1 : text, NULL, 16);
 	}
-	return stext;
+	return 0;
 }
 
 const char *bid_kallsyms_why(int error)
