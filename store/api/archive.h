@@ -13,18 +13,11 @@
 
 #include "api/store.h"
 
-/* How an archive is compressed. */
-enum bid_packing {
-	BID_PACKING_NONE = 0,
-	BID_PACKING_BZIP2, /* perf's own */
-	BID_PACKING_GZIP,
-	BID_PACKING_XZ,
-	BID_PACKING_ZSTD,
-	BID_PACKING_COUNT
-};
-
-/* Parse the suffix of the file name @name: ".tar", ".tar.bz2", ".tar.gz", ".tar.xz", ".tar.zst". Returns 0, or -EINVAL. */
-int bid_packing_parse(const char *name, enum bid_packing *ret_packing);
+/*
+ * Return the compression of an archive with the file name @name, which ends in ".tar", ".tar.bz2", ".tar.gz", ".tar.xz" or
+ * ".tar.zst": a number for bid_archive_pack(). -EINVAL for another name.
+ */
+int bid_packing_parse(const char *name);
 
 /* One build to pack. */
 struct bid_archive_build {
@@ -47,7 +40,7 @@ typedef int (*bid_archive_tick_fn)(void *user, uint64_t done, uint64_t total);
  * may be NULL; it gets numbers of builds. Returns 0 and the results in @builds, -EAGAIN if a file shrank meanwhile, -ENOTSUP if
  * libarchive lacks the packing, or as write(2).
  */
-int bid_archive_pack(struct bid_store *store, struct bid_archive_build *builds, size_t n, enum bid_packing packing, int fd,
+int bid_archive_pack(struct bid_store *store, struct bid_archive_build *builds, size_t n, int packing, int fd,
 		     bid_archive_tick_fn tick, void *user);
 
 /* the result of one member of an archive */
@@ -72,7 +65,6 @@ struct bid_archive_counts {
 };
 
 struct bid_unpack_config {
-	const char *name; /* name of the archive, for records; or NULL */
 	uint64_t max_size; /* limit for a member; 0 is 16 GiB */
 	/* Report a member that is an artifact or was refused. A non-zero return ends the unpacking and is returned. May be NULL. */
 	int (*member)(void *user, const struct bid_archive_member *member);

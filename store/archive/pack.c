@@ -12,26 +12,22 @@
 #include "base/io.h"
 #include "base/path.h"
 
-static const struct {
-	const char *suffix;
-	int filter; /* libarchive's code */
-} packings[BID_PACKING_COUNT] = {
-	[BID_PACKING_NONE] = { ".tar", ARCHIVE_FILTER_NONE },	  [BID_PACKING_BZIP2] = { ".tar.bz2", ARCHIVE_FILTER_BZIP2 },
-	[BID_PACKING_GZIP] = { ".tar.gz", ARCHIVE_FILTER_GZIP },  [BID_PACKING_XZ] = { ".tar.xz", ARCHIVE_FILTER_XZ },
-	[BID_PACKING_ZSTD] = { ".tar.zst", ARCHIVE_FILTER_ZSTD },
-};
-
-int bid_packing_parse(const char *name, enum bid_packing *ret_packing)
+int bid_packing_parse(const char *name)
 {
+	static const struct {
+		const char *suffix;
+		int filter; /* libarchive's code */
+	} packings[] = {
+		{ ".tar", ARCHIVE_FILTER_NONE },  { ".tar.bz2", ARCHIVE_FILTER_BZIP2 }, { ".tar.gz", ARCHIVE_FILTER_GZIP },
+		{ ".tar.xz", ARCHIVE_FILTER_XZ }, { ".tar.zst", ARCHIVE_FILTER_ZSTD },
+	};
 	size_t len = strlen(name);
 
-	for (int i = 0; i < BID_PACKING_COUNT; i++) {
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
 		size_t cut = strlen(packings[i].suffix);
 
-		if (len > cut && strcmp(name + len - cut, packings[i].suffix) == 0) {
-			*ret_packing = (enum bid_packing)i;
-			return 0;
-		}
+		if (len > cut && strcmp(name + len - cut, packings[i].suffix) == 0)
+			return packings[i].filter;
 	}
 	return -EINVAL;
 }
@@ -74,7 +70,7 @@ static int archive_error(struct archive *archive)
 	return error > 0 ? -error : -EIO;
 }
 
-static int packer_init(struct packer *packer, enum bid_packing packing, int fd)
+static int packer_init(struct packer *packer, int packing, int fd)
 {
 	packer->archive = archive_write_new();
 	packer->entry = archive_entry_new();
@@ -83,10 +79,10 @@ static int packer_init(struct packer *packer, enum bid_packing packing, int fd)
 		return -ENOMEM;
 	/* ustar, readable by every tar, with pax headers only where ustar does not suffice */
 	if (archive_write_set_format_pax_restricted(packer->archive) != ARCHIVE_OK ||
-	    archive_write_add_filter(packer->archive, packings[packing].filter) != ARCHIVE_OK)
+	    archive_write_add_filter(packer->archive, packing) != ARCHIVE_OK)
 		return -ENOTSUP;
 	/* gzip would note the time of day */
-	if (packing == BID_PACKING_GZIP)
+	if (packing == ARCHIVE_FILTER_GZIP)
 		(void)archive_write_set_filter_option(packer->archive, "gzip", "timestamp", NULL);
 	/* no padding behind the last byte: a decompressor could report it as damage */
 	(void)archive_write_set_bytes_in_last_block(packer->archive, 1);
@@ -247,7 +243,7 @@ static int pack_all(struct packer *packer, struct bid_archive_build **sorted, si
 	return r;
 }
 
-int bid_archive_pack(struct bid_store *store, struct bid_archive_build *builds, size_t n, enum bid_packing packing, int fd,
+int bid_archive_pack(struct bid_store *store, struct bid_archive_build *builds, size_t n, int packing, int fd,
 		     bid_archive_tick_fn tick, void *user)
 {
 	bid_cleanup(packer_release) struct packer packer = { .store = store };

@@ -186,7 +186,7 @@ static enum ctl_status report_packed(const struct packing *packing, size_t packe
 	return lacks ? CTL_REFUSED : CTL_DONE;
 }
 
-static enum ctl_status pack_ids(struct packing *packing, enum bid_packing how)
+static enum ctl_status pack_ids(struct packing *packing, int how)
 {
 	const char *path = packing->ctl->output;
 	size_t packed = 0;
@@ -223,8 +223,8 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 		.recording = { .path = ctl->perf_data },
 		.file = CTL_OUTFILE_NONE,
 	};
-	enum bid_packing how = BID_PACKING_ZSTD;
 	enum ctl_status status = CTL_DONE;
+	int how;
 
 	if (!ctl->output)
 		return ctl_usage("archive", "'archive' needs '--output'");
@@ -235,7 +235,8 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (strcmp(ctl->output, "-") == 0 && (ctl->json || ctl_is_terminal(stdout)))
 		return ctl_usage("-", ctl->json ? "'--json' and '--output=-' do not go together"
 						: "bidctl writes no archive to a terminal");
-	if (strcmp(ctl->output, "-") != 0 && bid_packing_parse(ctl->output, &how) < 0)
+	how = bid_packing_parse(strcmp(ctl->output, "-") == 0 ? "stdout.tar.zst" : ctl->output);
+	if (how < 0)
 		return ctl_usage(ctl->output, "not a name that ends in .tar.zst, .tar.gz, .tar.xz, .tar.bz2 or .tar");
 	if (ctl->perf_data)
 		status = ctl_perf_data_read(&packing.recording, false);

@@ -82,13 +82,10 @@ static enum ctl_status report_error(const struct bid_store *store, const char *p
 
 static enum ctl_status unpack_archive(struct unarchiving *taking, struct bid_store *store, int fd, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	struct bid_unpack_config config = { .member = show_member, .tick = draw_progress, .user = taking };
 	struct bid_archive_counts counts;
 	int r;
 
-	if (strcmp(path, "-") != 0)
-		config.name = slash ? slash + 1 : path;
 	r = bid_archive_unpack(store, fd, &config, &counts);
 	ctl_progress_clear(&taking->progress);
 	if (taking->refused > SHOWN_MAX)
