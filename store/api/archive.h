@@ -75,9 +75,9 @@ struct bid_unpack_config {
 /*
  * Add the contents of the archive at @fd to the store. The archive is not trusted: no path in it serves as a path. A name only says
  * the artifact and the id. An ELF file must carry this id; each one is a transaction of its own, and replaces nothing. A kernel's
- * symbol table and probe definitions carry no id: the reader checks their form, and trusts the name. It creates perf's links anew.
- * It refuses everything else: links of another form, devices, names outside the layout, members above the limit. A refused member
- * does not stop the rest.
+ * symbol table and probe definitions carry no id: the reader checks their form, and trusts the name. It creates perf's links anew,
+ * without a look at those in the archive. It refuses everything else: other links, devices, names outside the layout, members above
+ * the limit. A refused member does not stop the rest.
  *
  * `perf archive --all` packs a recording beside "perf.symbols.tar.*". The reader skips the recording without a call of
  * config->member. It reports the members of the inner archive by their names there.

@@ -61,9 +61,10 @@ bool bid_member_parse(const char *name, struct bid_member_name *ret_name)
 	return true;
 }
 
-bool bid_member_parse_link(const char *name, struct bid_id *ret_id)
+bool bid_member_is_link(const char *name)
 {
 	char hex[2 * BID_ID_HEX_MAX];
+	struct bid_id id;
 
 	name = without_dot(name);
 	if (strncmp(name, LINKS, strlen(LINKS)) != 0)
@@ -71,7 +72,7 @@ bool bid_member_parse_link(const char *name, struct bid_id *ret_id)
 	name += strlen(LINKS);
 	if (strlen(name) < 4 || name[2] != '/' || snprintf(hex, sizeof(hex), "%.2s%s", name, name + 3) >= (int)sizeof(hex))
 		return false;
-	return bid_id_parse_str(hex, ret_id) == 0;
+	return bid_id_parse_str(hex, &id) == 0;
 }
 
 bool bid_member_is_symbols(const char *name)
@@ -80,18 +81,6 @@ bool bid_member_is_symbols(const char *name)
 
 	name = without_dot(name);
 	return strncmp(name, symbols, strlen(symbols)) == 0 && !strchr(name, '/');
-}
-
-bool bid_member_is_link(const char *name, const char *target)
-{
-	static const char up[] = "../../";
-	struct bid_id id, disk_id;
-	size_t dir_len;
-
-	if (!bid_member_parse_link(name, &id) || strncmp(target, up, strlen(up)) != 0)
-		return false;
-	target += strlen(up);
-	return bid_path_is_plain(target) && ends_in_id(target, strlen(target), &disk_id, &dir_len) && bid_id_equal(&id, &disk_id);
 }
 
 /* "%sdt_…", "#definition", "p:group/event …", "r…" (perf, util/probe-file.c: probe_cache__load()) */

@@ -17,11 +17,8 @@ struct bid_member_name {
 /* Parse @name. Returns false for a name outside the layout, or with components that lead elsewhere. */
 bool bid_member_parse(const char *name, struct bid_member_name *ret_name);
 
-/* Parse @name as the name of perf's link, ".build-id/xx/rest". */
-bool bid_member_parse_link(const char *name, struct bid_id *ret_id);
-
-/* Is @name with the text @target a link in perf's form: ".build-id/xx/rest" to "../../<path>/<id>"? */
-bool bid_member_is_link(const char *name, const char *target);
+/* Is @name that of a link of perf's, ".build-id/xx/rest"? */
+bool bid_member_is_link(const char *name);
 
 /* Do the @len bytes at @data have the form of @kind, a kind without an id of its own: BID_KIND_KALLSYMS or BID_KIND_PROBES? */
 bool bid_member_has_form(enum bid_kind kind, const char *data, size_t len);

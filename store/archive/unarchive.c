@@ -84,33 +84,27 @@ static int count_member(struct bid_unarchive *unpack, const struct bid_archive_m
 	return unpack->config->member ? unpack->config->member(unpack->config->user, member) : 0;
 }
 
-/*
- * perf archive lists code sampled under two paths twice, and tar(1) packs the second one as a hard link to itself. The reader has
- * already checked such a link of perf's.
- */
-static bool is_link_again(const char *name, const char *target)
-{
-	struct bid_id id;
-
-	return strcmp(name, target) == 0 && bid_member_parse_link(name, &id);
-}
-
 /* Check a member that is no file. Returns 0 to ignore it, 1 to refuse it for member->why, or -EINPROGRESS to treat it as a file. */
 static int look_at_type(struct archive_entry *entry, struct bid_archive_member *member)
 {
 	const char *target = archive_entry_hardlink(entry);
 
+	/*
+	 * The store makes perf's links itself. perf archive lists code sampled under two paths twice, and tar(1) packs the second
+	 * link as a hard link.
+	 */
+	if ((target || archive_entry_filetype(entry) == AE_IFLNK) && bid_member_is_link(member->name))
+		return 0;
 	if (target)
-		return is_link_again(member->name, target) ? 0 : -EINPROGRESS;
+		return -EINPROGRESS;
 	switch (archive_entry_filetype(entry)) {
 	case AE_IFREG:
 		return -EINPROGRESS;
 	case AE_IFDIR:
 		return 0; /* directories follow from the files in them */
 	case AE_IFLNK:
-		target = archive_entry_symlink(entry);
 		member->why = "a symbolic link other than perf's";
-		return target && bid_member_is_link(member->name, target) ? 0 : 1;
+		return 1;
 	default:
 		member->why = "neither a file nor a link";
 		return 1;
