@@ -119,7 +119,7 @@ char *bid_status_json(const struct bid_fs *fs)
 			 (json_int_t)(time(NULL) - fs->started.tv_sec), "inodes", (json_int_t)bid_inodes_count(fs->inodes),
 			 "counters", counters_json(&stats, fs->ratelimit.refused), "servers", servers_json(fs->broker), "downloads",
 			 downloads, "failures", failures);
-	if (bid_store_stat(fs->store, ".", &root) == 0 && root.st_nlink == 0)
+	if (bid_store_stat_path(fs->store, ".", &root) == 0 && root.st_nlink == 0)
 		json_object_set_new(json, "store_removed", json_true());
 	text = bid_json_dump(json, JSON_INDENT(2));
 	json_decref(json);

@@ -71,7 +71,7 @@ static int make_info(const struct bid_fs *fs, const struct bid_id *id, char **re
 	struct stat store;
 
 	/* the owner of the files, not of the mount */
-	if (bid_store_stat(fs->store, ".", &store) == 0) {
+	if (bid_store_stat_path(fs->store, ".", &store) == 0) {
 		st->st_uid = store.st_uid;
 		st->st_gid = store.st_gid;
 	}

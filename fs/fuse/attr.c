@@ -55,7 +55,7 @@ static struct stat attr_of(struct bid_fs *fs, const struct bid_inode *inode, con
 		st.st_nlink = 2;
 		if ((node->type == BID_NODE_PATH || node->type == BID_NODE_BY_PATH || node->type == BID_NODE_PATH_ID ||
 		     node->type == BID_NODE_LINKS_FANOUT || (node->type == BID_NODE_KCORE_COPY && node->path)) &&
-		    (found || bid_store_stat(fs->store, bid_tmpfiles_dir(node, buf), &below) == 0))
+		    (found || bid_store_stat_path(fs->store, bid_tmpfiles_dir(node, buf), &below) == 0))
 			st.st_mtim = found ? found->st_mtim : below.st_mtim;
 		/* an NFS client keeps a listing while the time is the same */
 		if (node->type == BID_NODE_IDS)
@@ -85,7 +85,7 @@ int bid_stat_unopened(struct bid_fs *fs, const struct bid_node *node, struct sta
 			r = 0;
 		bid_tmpfile_unref(fs->tmpfiles, tmpfile);
 	} else if (node->type == BID_NODE_KCORE_FILE) {
-		r = bid_store_stat(fs->store, node->path, ret_st);
+		r = bid_store_stat_path(fs->store, node->path, ret_st);
 	} else if (artifact.kind == BID_KIND_SECTION) {
 		r = bid_store_section_stat(fs->store, &artifact, ret_st);
 	}

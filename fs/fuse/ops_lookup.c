@@ -112,7 +112,7 @@ static bool reply_at_once(fuse_req_t req, struct bid_wanted *wanted, const struc
 	bool poor = file->stripped || (file->kind == BID_KIND_PROBES && file->st.st_size == 0);
 	char where[PATH_MAX];
 
-	if (file->fd < 0 || (poor && bid_store_where(bid_fs_of(req)->store, &wanted->artifact.id, where, sizeof(where)) == 0 &&
+	if (file->fd < 0 || (poor && bid_store_perf_link(bid_fs_of(req)->store, &wanted->artifact.id, where, sizeof(where)) == 0 &&
 			     strcmp(where, bid_node_path(&dir->node)) == 0))
 		return false;
 	finish_lookup(req, wanted, 0, file);

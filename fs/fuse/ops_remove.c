@@ -12,7 +12,7 @@ static int unlink_link(struct bid_fs *fs, const struct bid_node *link)
 	char where[PATH_MAX];
 	int r = bid_store_unlink_link(fs->store, &link->id);
 
-	if ((r == 0 || r == -ENOENT) && bid_store_where(fs->store, &link->id, where, sizeof(where)) == 0)
+	if ((r == 0 || r == -ENOENT) && bid_store_perf_link(fs->store, &link->id, where, sizeof(where)) == 0)
 		r = -EROFS; /* a lower store has a link, too */
 	else if (r == 0 || r == -ENOENT)
 		r = bid_whiteouts_add(&fs->link_whiteouts, &link->id);

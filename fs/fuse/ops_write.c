@@ -40,7 +40,7 @@ static int path_in(const struct bid_node *dir, const char *name, char ret_path[s
 /* Is @dir named by an id, and without a file of a build? */
 static bool is_empty_id_dir(struct bid_fs *fs, const struct bid_node *dir)
 {
-	return dir->type == BID_NODE_PATH_ID && bid_store_classify(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
+	return dir->type == BID_NODE_PATH_ID && bid_store_entry_at(fs->store, bid_node_path(dir), NULL) != BID_ENTRY_ID;
 }
 
 void bid_op_mkdir(fuse_req_t req, fuse_ino_t number, const char *name, mode_t mode)

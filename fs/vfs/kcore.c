@@ -25,7 +25,7 @@ static bool is_directory(const struct bid_tree *tree, const char *path)
 {
 	struct stat st;
 
-	return bid_store_stat(tree->store, path, &st) == 0 && S_ISDIR(st.st_mode);
+	return bid_store_stat_path(tree->store, path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* Is there a complete file, readable or not? 0 or -ENOENT. */

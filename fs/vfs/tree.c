@@ -39,7 +39,7 @@ static bool is_listed(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	return bid_store_where(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
+	return bid_store_perf_link(tree->store, id, where, sizeof(where)) == 0 || bid_store_has(tree->store, id) > 0;
 }
 
 /* Find the id of @digits, as bidctl does. With servers any digits are an id, unless they abbreviate several stored ids. */
@@ -52,7 +52,7 @@ static int find_meant(const struct bid_tree *tree, const char *digits, struct bi
 	/* for a complete id, a search of all ids costs too much */
 	if (r == 0 && ret_id->len >= BID_ID_PERF_MAX)
 		return -ENOENT;
-	found = bid_store_which(tree->store, digits, NULL, NULL, ret_id);
+	found = bid_store_expand_id(tree->store, digits, NULL, NULL, ret_id);
 	if (found == 0 || found == -ENOTUNIQ)
 		return found == 0 ? 0 : -ENOENT;
 	if (r == 0 && tree->any_id)
@@ -98,7 +98,7 @@ static bool is_shadowed(const char *path)
 static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, bool linked, char path[static PATH_MAX])
 {
 	bool shown = linked && id->len <= BID_ID_PERF_MAX && !is_shadowed(path);
-	bool whole = shown && bid_store_classify(tree->store, path, NULL) == BID_ENTRY_ID;
+	bool whole = shown && bid_store_entry_at(tree->store, path, NULL) == BID_ENTRY_ID;
 	bool stored = whole || bid_store_has(tree->store, id) > 0;
 	char hex[BID_ID_HEX_MAX];
 
@@ -110,7 +110,7 @@ static int resolve_target(const struct bid_tree *tree, const struct bid_id *id, 
 /* Find the target of perf's link for @id. As resolve_target(). */
 static int find_target(const struct bid_tree *tree, const struct bid_id *id, char ret_path[static PATH_MAX])
 {
-	return resolve_target(tree, id, bid_store_where(tree->store, id, ret_path, PATH_MAX) == 0, ret_path);
+	return resolve_target(tree, id, bid_store_perf_link(tree->store, id, ret_path, PATH_MAX) == 0, ret_path);
 }
 
 static bool is_below_unnamed(const char *path)
@@ -133,7 +133,7 @@ bool bid_tree_is_target(const struct bid_tree *tree, const struct bid_node *dir)
 {
 	const char *path = bid_node_path(dir);
 	char where[PATH_MAX];
-	bool linked = bid_store_where(tree->store, &dir->id, where, sizeof(where)) == 0;
+	bool linked = bid_store_perf_link(tree->store, &dir->id, where, sizeof(where)) == 0;
 
 	/* only these two may be the target, which takes a look at the files of the id */
 	if (!(linked && strcmp(where, path) == 0) && !is_below_unnamed(path))
@@ -193,7 +193,7 @@ static int lookup_path(const struct bid_tree *tree, const char *parent, const ch
 		return r;
 
 	r = bid_id_parse_str(name, &child->id);
-	entry = bid_store_classify(tree->store, child->path, found ? &found->st : NULL);
+	entry = bid_store_entry_at(tree->store, child->path, found ? &found->st : NULL);
 	if (r == 0 && (entry == BID_ENTRY_ID || (entry == BID_ENTRY_DIR && is_empty_build(tree, parent, child)))) {
 		child->type = BID_NODE_PATH_ID;
 		return 0;
@@ -234,7 +234,7 @@ static int lookup_by_path(const struct bid_tree *tree, const char *parent, const
 	/* copies of /proc/kcore are no builds */
 	if (strcmp(child->path, BID_KCORE_PATH) == 0)
 		return -ENOENT;
-	entry = bid_store_classify(tree->store, child->path, found ? &found->st : NULL);
+	entry = bid_store_entry_at(tree->store, child->path, found ? &found->st : NULL);
 	r = bid_id_parse_str(name, &child->id);
 	if (entry == BID_ENTRY_DIR && (r < 0 || !is_empty_build(tree, parent, child))) {
 		child->type = BID_NODE_BY_PATH;
@@ -279,14 +279,14 @@ bool bid_tree_is_unlinked(const struct bid_tree *tree, const struct bid_id *id)
 	char where[PATH_MAX];
 
 	return tree->link_whiteouts && bid_whiteouts_has(tree->link_whiteouts, id) &&
-	       bid_store_where(tree->store, id, where, sizeof(where)) == -ENOENT;
+	       bid_store_perf_link(tree->store, id, where, sizeof(where)) == -ENOENT;
 }
 
 bool bid_tree_lists_link(const struct bid_tree *tree, const struct bid_id *id)
 {
 	char where[PATH_MAX];
 
-	if (bid_store_where(tree->store, id, where, sizeof(where)) == 0 && !is_below_unnamed(where))
+	if (bid_store_perf_link(tree->store, id, where, sizeof(where)) == 0 && !is_below_unnamed(where))
 		return true;
 	return !bid_tree_is_unlinked(tree, id) && bid_tree_find_link(tree, id, where) >= 0;
 }
@@ -374,7 +374,7 @@ static int lookup_in_path_id(const struct bid_tree *tree, const struct bid_node 
 	int r = lookup_stored(tree, parent, name, child, found);
 
 	if (r == 0 || snprintf(path, sizeof(path), "%s/%s", bid_node_path(parent), name) >= (int)sizeof(path) ||
-	    bid_store_classify(tree->store, path, NULL) == BID_ENTRY_NONE)
+	    bid_store_entry_at(tree->store, path, NULL) == BID_ENTRY_NONE)
 		return r;
 	*child = (struct bid_node){ 0 };
 	return lookup_path(tree, bid_node_path(parent), name, child, found);

@@ -103,7 +103,7 @@ int bid_store_kinds(struct bid_store *store, const struct bid_id *id);
  * Write the directory of @id relative to its store, "usr/bin/ls/15df…", from perf's link. Returns 0, -ENOENT if there is no such
  * link, -EINVAL if the link has another form than perf's, -ENAMETOOLONG if @size does not do.
  */
-int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
+int bid_store_perf_link(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
 /*
  * Write the records of @id as JSON text: docs/FORMAT.md, "info". Returns 0, a string for the caller to free, and the time of the
@@ -131,7 +131,7 @@ int bid_store_each_build(struct bid_store *store, const char *path, bid_store_id
  *   -ENOTUNIQ	several do, and none of them is @digits
  *   other	as bid_store_each_id()
  */
-int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id);
+int bid_store_expand_id(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id);
 
 /* How the bytes of an added file get into the store. */
 enum bid_link {

@@ -12,7 +12,7 @@ struct bid_build_stat {
 	unsigned kinds; /* as bid_store_kinds() */
 	uint64_t size; /* bytes of the artifacts of these kinds; a second file of one kind does not count */
 	struct timespec changed; /* modification time of the directory @where; 0 without one */
-	char where[PATH_MAX]; /* as bid_store_where(), or "" */
+	char where[PATH_MAX]; /* as bid_store_perf_link(), or "" */
 };
 
 struct bid_build_stats;

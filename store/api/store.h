@@ -73,10 +73,10 @@ enum bid_entry {
  * Classify @path, relative to the store ("" is its root). ".build-id" and ".bidfs" are not part of this tree. Sets @ret_stat, which
  * may be NULL, unless the result is BID_ENTRY_NONE.
  */
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat);
+enum bid_entry bid_store_entry_at(struct bid_store *store, const char *path, struct stat *ret_stat);
 
 /* stat(2) of @path, relative to the store; a symbolic link counts as absent. Returns 0, -ENOENT, or as openat2(2). */
-int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat);
+int bid_store_stat_path(struct bid_store *store, const char *path, struct stat *ret_stat);
 
 /* Takes an entry of the enumerations below; a non-zero return ends the enumeration, which then returns this value. */
 typedef int (*bid_store_entry_fn)(void *user, const char *name, enum bid_entry entry);

@@ -94,7 +94,7 @@ static int packer_init(struct packer *packer, int packing, int fd)
 /* Where its files are on this machine, or were on the other one. */
 static void find_place(struct bid_store *store, const struct bid_archive_build *build, struct open_build *load)
 {
-	if (bid_store_where(store, &build->id, load->place, sizeof(load->place)) == 0 && strchr(load->place, '/'))
+	if (bid_store_perf_link(store, &build->id, load->place, sizeof(load->place)) == 0 && strchr(load->place, '/'))
 		*strrchr(load->place, '/') = '\0';
 	else if (build->path && build->path[0] == '/' && strlen(build->path) < sizeof(load->place) &&
 		 bid_path_is_plain(build->path + 1))

@@ -86,7 +86,7 @@ static bool is_at(struct bid_store *store, const char *path, const char *hex)
 	char objdir[PATH_MAX];
 
 	return path && path[0] == '/' && snprintf(objdir, sizeof(objdir), "%s/%s", path + 1, hex) < (int)sizeof(objdir) &&
-	       bid_store_classify(store, objdir, NULL) == BID_ENTRY_ID;
+	       bid_store_entry_at(store, objdir, NULL) == BID_ENTRY_ID;
 }
 
 /* Return the path to show for the build of @row: perf's, or the one that the pattern names; NULL if the build is not wanted. */

@@ -68,7 +68,7 @@ int ctl_which(struct bid_store *store, const char *text, struct bid_id *ret_id)
 			return 0;
 		}
 	}
-	r = bid_store_which(store, bid_id_lower(text, digits), collect_id, &candidates, ret_id);
+	r = bid_store_expand_id(store, bid_id_lower(text, digits), collect_id, &candidates, ret_id);
 	if (r == -ENOTUNIQ) {
 		bid_error_about(digits, r, "ambiguous: %zu build-ids begin with '%s'", candidates.n, digits);
 		list_candidates(&candidates);
@@ -191,7 +191,7 @@ bool ctl_original_path(struct bid_store *store, const struct bid_id *id, char re
 	char *slash;
 
 	ret_path[0] = '/';
-	if (!store || bid_store_where(store, id, ret_path + 1, PATH_MAX) < 0)
+	if (!store || bid_store_perf_link(store, id, ret_path + 1, PATH_MAX) < 0)
 		return false;
 	slash = strrchr(ret_path + 1, '/');
 	if (slash)

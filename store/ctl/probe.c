@@ -289,7 +289,7 @@ static enum ctl_status report_absent(struct bid_store *store, const struct ctl_p
 	int kinds = store ? bid_store_kinds(store, &target->id) : 0;
 
 	bid_id_format(&target->id, hex);
-	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_where(store, &target->id, where, sizeof(where)) == 0)
+	if (kinds > 0 && kinds & 1 << BID_KIND_PROBES && bid_store_perf_link(store, &target->id, where, sizeof(where)) == 0)
 		bid_error_about(hex, -ENOENT,
 				"no probe definitions of build '%s' in '%s/%s/%s', which perf emptied - remove that file, and "
 				"bidctl makes them of static probes",

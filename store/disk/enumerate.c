@@ -126,7 +126,7 @@ static int is_perfs(void *user, const struct bid_id *id)
 	char where[PATH_MAX], hex[BID_ID_HEX_MAX];
 	const char *slash;
 
-	if (bid_perf_link_where(user, id, where, sizeof(where)) < 0)
+	if (bid_perf_link_find(user, id, where, sizeof(where)) < 0)
 		return -EINVAL;
 	slash = strrchr(where, '/');
 	return slash && strcmp(slash + 1, bid_id_format(id, hex)) == 0 ? 1 : -EINVAL;
@@ -272,12 +272,12 @@ void bid_store_first_bytes(struct bid_store *store, bool ret_has[static 256])
 	}
 }
 
-int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+int bid_store_perf_link(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	int result = -ENOENT;
 
 	for (; store; store = store->lower) {
-		int r = bid_store_has_paths(store) ? bid_perf_link_where(store, id, ret_path, size) : -ENOENT;
+		int r = bid_store_has_paths(store) ? bid_perf_link_find(store, id, ret_path, size) : -ENOENT;
 
 		if (r == 0)
 			return 0;
@@ -287,7 +287,7 @@ int bid_store_where(struct bid_store *store, const struct bid_id *id, char *ret_
 	return result;
 }
 
-enum bid_entry bid_store_classify(struct bid_store *store, const char *path, struct stat *ret_stat)
+enum bid_entry bid_store_entry_at(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	enum bid_entry found = BID_ENTRY_NONE;
 
@@ -319,7 +319,7 @@ static int stat_one(struct bid_store *store, const char *path, struct stat *ret_
 	return 0;
 }
 
-int bid_store_stat(struct bid_store *store, const char *path, struct stat *ret_stat)
+int bid_store_stat_path(struct bid_store *store, const char *path, struct stat *ret_stat)
 {
 	int result = -ENOENT;
 
@@ -405,7 +405,7 @@ static int compare_id(void *user, const struct bid_id *id)
 	return search->fn ? search->fn(search->user, id) : 0;
 }
 
-int bid_store_which(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id)
+int bid_store_expand_id(struct bid_store *store, const char *digits, bid_store_id_fn fn, void *user, struct bid_id *ret_id)
 {
 	struct search search = { .digits = digits, .len = strlen(digits), .fn = fn, .user = user };
 	struct bid_id first;

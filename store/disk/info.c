@@ -164,7 +164,7 @@ static int add_path(void *user, const char *path)
 	if (!strrchr(path, '/'))
 		return 0;
 	/* a name came or went */
-	if (bid_store_stat(adding->store, path, &st) == 0)
+	if (bid_store_stat_path(adding->store, path, &st) == 0)
 		set_later(adding->changed, &st.st_mtim);
 	/* "usr/bin/ls" was an absolute path, "[vdso]" is a name */
 	snprintf(text, sizeof(text), "%s%.*s", path[0] == '[' ? "" : "/", (int)(strrchr(path, '/') - path), path);
@@ -186,7 +186,7 @@ static void add_paths(struct bid_store *store, const struct bid_id *id, struct p
 {
 	char where[PATH_MAX];
 
-	if (bid_store_where(store, id, where, sizeof(where)) == 0)
+	if (bid_store_perf_link(store, id, where, sizeof(where)) == 0)
 		add_path(paths, where);
 	for (; store; store = store->lower)
 		if (bid_store_has_paths(store))

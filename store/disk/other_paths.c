@@ -43,7 +43,7 @@ int bid_other_paths_note(struct bid_store *store, const struct bid_id *id, const
 
 	if (r == 0)
 		r = note_path(dir, path);
-	if (r > 0 && bid_perf_link_where(store, id, where, sizeof(where)) == 0)
+	if (r > 0 && bid_perf_link_find(store, id, where, sizeof(where)) == 0)
 		r = note_path(dir, where);
 	return r < 0 ? r : 0;
 }

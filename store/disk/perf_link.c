@@ -33,7 +33,7 @@ int bid_perf_link_target(struct bid_store *store, const struct bid_id *disk_id, 
 	return 0;
 }
 
-int bid_perf_link_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+int bid_perf_link_find(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
 {
 	struct bid_alias_iter alias = { 0 };
 	struct bid_id disk_id;

@@ -44,7 +44,7 @@ int bid_perf_link_remove(struct bid_store *store, const struct bid_id *disk_id, 
 /* Read the target of the link of @disk_id, whatever it leads to. -EINVAL if it is no symbolic link, or one of another form. */
 int bid_perf_link_target(struct bid_store *store, const struct bid_id *disk_id, char *ret_path, size_t size);
 
-/* bid_store_where() of one store, without its lower stores. */
-int bid_perf_link_where(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
+/* bid_store_perf_link() of one store, without its lower stores. */
+int bid_perf_link_find(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size);
 
 #endif

@@ -143,7 +143,7 @@ static int check_id(void *user, const struct bid_id *id)
 	json_t *json;
 
 	trial->ids++;
-	bid_store_where(trial->store, id, where, sizeof(where));
+	bid_store_perf_link(trial->store, id, where, sizeof(where));
 	bid_build_stat_of(trial->stats, id, &build_stat);
 	/* a writable store makes directories during the lookup; the build stat may lack them */
 	if (!bid_store_writable(trial->store) && build_stat.kinds != (unsigned)bid_store_kinds(trial->store, id))

@@ -19,7 +19,7 @@ static uint64_t size_at(const struct store_fixture *fixture, const char *path)
 {
 	struct stat st;
 
-	assert_int_equal(bid_store_stat(fixture->store, path, &st), 0);
+	assert_int_equal(bid_store_stat_path(fixture->store, path, &st), 0);
 	return (uint64_t)st.st_size;
 }
 
@@ -42,7 +42,7 @@ static struct bid_build_stat stat_of(const struct store_fixture *fixture, const 
 	assert_string_equal(again.where, first.where);
 
 	assert_int_equal(first.kinds, bid_store_kinds(fixture->store, &id));
-	if (bid_store_where(fixture->store, &id, where, sizeof(where)) < 0)
+	if (bid_store_perf_link(fixture->store, &id, where, sizeof(where)) < 0)
 		where[0] = '\0';
 	assert_string_equal(first.where, where);
 	return first;

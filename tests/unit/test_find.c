@@ -38,7 +38,7 @@ static void test_file_added_by_perf_is_found(void **state)
 	assert_int_equal(find(fixture, ID_A, BID_KIND_KALLSYMS), -ENOENT);
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), -ENOENT);
 	assert_int_equal(bid_store_has(fixture->store, &id), 1);
-	assert_int_equal(bid_store_where(fixture->store, &id, where, sizeof(where)), 0);
+	assert_int_equal(bid_store_perf_link(fixture->store, &id, where, sizeof(where)), 0);
 	assert_string_equal(where, "usr/bin/a/" ID_A);
 	assert_int_equal(bid_store_kinds(fixture->store, &id), 1 << BID_KIND_ELF | 1 << BID_KIND_DEBUGINFO);
 }
@@ -327,12 +327,12 @@ static void test_ids_and_paths_are_listed(void **state)
 	assert_int_equal(bid_store_each_id_in(fixture->store, 0xaa, count, &n), 0);
 	assert_int_equal(n, 1);
 
-	assert_int_equal(bid_store_classify(fixture->store, "usr/bin", NULL), BID_ENTRY_DIR);
-	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/a/" ID_A, NULL), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/ab", NULL), BID_ENTRY_DIR); /* a name that could be an id */
-	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/file", NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(fixture->store, ".build-id/aa", NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_classify(fixture->store, "../store", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_entry_at(fixture->store, "usr/bin", NULL), BID_ENTRY_DIR);
+	assert_int_equal(bid_store_entry_at(fixture->store, "usr/bin/a/" ID_A, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_entry_at(fixture->store, "usr/bin/ab", NULL), BID_ENTRY_DIR); /* a name that could be an id */
+	assert_int_equal(bid_store_entry_at(fixture->store, "usr/bin/file", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_entry_at(fixture->store, ".build-id/aa", NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_entry_at(fixture->store, "../store", NULL), BID_ENTRY_NONE);
 	assert_int_equal(bid_store_each_entry(fixture->store, "usr/bin", collect, names), 0);
 	assert_non_null(strstr(names, "a=1 "));
 	assert_non_null(strstr(names, "ab=1 "));
@@ -490,11 +490,11 @@ static void test_lower_stores_are_listed(void **state)
 	names[0] = '\0';
 	assert_int_equal(bid_store_each_entry(fixture->store, "usr/bin/a", remember_entry, names), 0);
 	assert_string_equal(names, ID_A "=2 ");
-	assert_int_equal(bid_store_classify(fixture->store, "usr/bin/b/" ID_B, NULL), BID_ENTRY_ID);
-	assert_int_equal(bid_store_classify(fixture->store, ID_SHORT, NULL), BID_ENTRY_NONE);
-	assert_int_equal(bid_store_where(fixture->store, &id, where, sizeof(where)), 0);
+	assert_int_equal(bid_store_entry_at(fixture->store, "usr/bin/b/" ID_B, NULL), BID_ENTRY_ID);
+	assert_int_equal(bid_store_entry_at(fixture->store, ID_SHORT, NULL), BID_ENTRY_NONE);
+	assert_int_equal(bid_store_perf_link(fixture->store, &id, where, sizeof(where)), 0);
 	assert_string_equal(where, "usr/bin/b/" ID_B);
-	assert_int_equal(bid_store_stat(fixture->store, where, &st), 0);
+	assert_int_equal(bid_store_stat_path(fixture->store, where, &st), 0);
 
 	/* an empty file in libdebuginfod's cache means absent, and not unreadable */
 	assert_int_equal(find(fixture, ABSENT, BID_KIND_DEBUGINFO), -ENOENT);

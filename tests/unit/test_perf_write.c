@@ -358,7 +358,7 @@ static void test_file_is_added_under_its_real_path(void **state)
 	assert_true(bid_id_equal(&added.id, &a));
 	assert_int_equal(added.kind, BID_KIND_ELF);
 	assert_false(added.known);
-	assert_int_equal(bid_store_where(fixture->store, &a, where, sizeof(where)), 0);
+	assert_int_equal(bid_store_perf_link(fixture->store, &a, where, sizeof(where)), 0);
 	assert_string_equal(where + strlen(where) - strlen("/a/" ID_A), "/a/" ID_A);
 	assert_int_equal(add(fixture, "a", BID_LINK_AUTO, &added), 0);
 	assert_true(added.known);
@@ -410,7 +410,7 @@ static void test_link_to_another_build_is_repaired(void **state)
 	run(fixture, "mkdir -p store/.build-id/aa && ln -s ../../usr/bin/b/" ID_B " store/.build-id/aa/%s", ID_A + 2);
 	assert_int_equal(add(fixture, "a", BID_LINK_COPY, &added), 0);
 	assert_false(added.known);
-	assert_int_equal(bid_store_where(fixture->store, &a, where, sizeof(where)), 0);
+	assert_int_equal(bid_store_perf_link(fixture->store, &a, where, sizeof(where)), 0);
 	assert_string_equal(where + strlen(where) - strlen("/a/" ID_A), "/a/" ID_A);
 	assert_int_equal(find(fixture, ID_A, BID_KIND_ELF), 0);
 	assert_int_equal(find(fixture, ID_B, BID_KIND_ELF), 0);

@@ -72,7 +72,7 @@ static int original_path(struct bid_store *store, const struct bid_id *id, char 
 	int r;
 
 	ret_path[0] = '/';
-	r = bid_store_where(store, id, ret_path + 1, PATH_MAX);
+	r = bid_store_perf_link(store, id, ret_path + 1, PATH_MAX);
 	slash = r == 0 && ret_path[1] != '[' ? strrchr(ret_path + 1, '/') : NULL;
 	if (!slash)
 		return -ENODATA;

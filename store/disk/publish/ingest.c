@@ -323,7 +323,7 @@ static int add_name(struct bid_store *store, const struct bid_ingest *ingest, st
 	/* a lower store on another file system: no link is possible, and a directory would stay empty */
 	if (fstat(store->root, &root) < 0 || root.st_dev != file->st.st_dev)
 		return 0;
-	linked = bid_perf_link_where(store, &ingest->info.id, where, sizeof(where)) == 0;
+	linked = bid_perf_link_find(store, &ingest->info.id, where, sizeof(where)) == 0;
 	if (linked && strcmp(where, path) == 0)
 		return 0;
 	r = bid_publish(store, &ingest->info.id, file->kind, path, durable, BID_TEMP_OF(file->fd), NULL);
@@ -436,7 +436,7 @@ static int choose_objdir(struct bid_store *store, struct bid_ingest *ingest)
 	if (ingest->is_new && ingest->added.kind == BID_KIND_ELF)
 		return own_objdir(ingest, ingest->where);
 	if (ingest->added.kind == BID_KIND_DEBUGINFO ||
-	    (bid_perf_link_where(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
+	    (bid_perf_link_find(store, &ingest->added.id, ingest->where, sizeof(ingest->where)) == 0 &&
 	     !bid_layout_is_mismatched(ingest->where, &ingest->added.id))) {
 		bid_publish_where(store, &ingest->added.id, ingest->where);
 		return 0;
@@ -459,7 +459,7 @@ static int link_file(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	int r;
 
 	r = bid_publish(store, id, ingest->added.kind, ingest->where, durable, file, &linked);
-	if ((r < 0 && r != -EEXIST) || linked || bid_perf_link_where(store, id, where, sizeof(where)) < 0)
+	if ((r < 0 && r != -EEXIST) || linked || bid_perf_link_find(store, id, where, sizeof(where)) < 0)
 		return r;
 	if (bid_layout_is_mismatched(where, id) || (r == -EEXIST && bid_beneath_stat(store->root, where, &st) == -ENOENT)) {
 		int mended = mend_link(store, id, where, ingest->where, durable);
@@ -695,7 +695,7 @@ static int link_data(struct bid_store *store, const struct bid_artifact *artifac
 
 	if (dir)
 		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &disk_id, under));
-	else if (bid_perf_link_where(store, &artifact->id, path, sizeof(path)) < 0)
+	else if (bid_perf_link_find(store, &artifact->id, path, sizeof(path)) < 0)
 		return -ENOENT;
 	r = set_readers(store, artifact, mode, temp->fd);
 	if (r < 0)

@@ -182,7 +182,7 @@ int bid_store_open_probes(struct bid_store *store, const struct bid_id *id, cons
 	r = open_found(store, &disk_id, ret_fd);
 	if (r != -ENOENT)
 		return r;
-	if (bid_store_where(store, &disk_id, where, sizeof(where)) < 0 || !is_objdir_of(where, &disk_id)) {
+	if (bid_store_perf_link(store, &disk_id, where, sizeof(where)) < 0 || !is_objdir_of(where, &disk_id)) {
 		if (!path || !is_objdir_of(path, &disk_id))
 			return content ? -EPERM : -ENOENT;
 		snprintf(where, sizeof(where), "%s", path);

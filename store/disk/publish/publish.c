@@ -109,7 +109,7 @@ void bid_publish_where(struct bid_store *store, const struct bid_id *id, char re
 	struct bid_id disk_id = bid_layout_disk_id(id);
 	char unnamed[BID_LAYOUT_MAX];
 
-	if (bid_perf_link_where(store, &disk_id, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &disk_id))
+	if (bid_perf_link_find(store, &disk_id, ret_path, PATH_MAX) < 0 || bid_layout_is_mismatched(ret_path, &disk_id))
 		snprintf(ret_path, PATH_MAX, "%s", bid_layout_under(BID_STORE_UNNAMED, &disk_id, unnamed));
 }
 

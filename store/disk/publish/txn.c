@@ -356,7 +356,7 @@ static void follow_name(struct bid_txn *txn, const struct bid_id *id, const stru
 	char where[PATH_MAX];
 	int r;
 
-	if (bid_perf_link_where(txn->store, disk_id, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
+	if (bid_perf_link_find(txn->store, disk_id, where, sizeof(where)) < 0 || bid_is_unnamed(where) ||
 	    bid_layout_is_mismatched(where, disk_id))
 		return;
 	r = bid_merge_unnamed(txn->store, id, where, false);
@@ -376,7 +376,7 @@ static int link_in_objdir(struct bid_txn *txn, const struct bid_id *id, struct b
 		return r == 0 || r == -EEXIST ? bid_source_section_open(txn->store, &txn->artifact, ret_file) : r;
 	}
 	r = -ENOENT;
-	if (txn->path[0] && bid_perf_link_where(txn->store, &disk_id, path, sizeof(path)) < 0)
+	if (txn->path[0] && bid_perf_link_find(txn->store, &disk_id, path, sizeof(path)) < 0)
 		r = under_path(txn, &disk_id, path);
 	if (r < 0)
 		bid_publish_where(txn->store, id, path);

@@ -188,13 +188,13 @@ static int link_beside(struct bid_written_file *file, const struct bid_artifact 
 	if (r < 0)
 		return r;
 	/* debug files go beside their ELF file; readers look for kernel files also in their well-known directory */
-	if (artifact->kind == BID_KIND_DEBUGINFO && bid_store_where(file->store, &disk_id, where, sizeof(where)) == 0)
+	if (artifact->kind == BID_KIND_DEBUGINFO && bid_store_perf_link(file->store, &disk_id, where, sizeof(where)) == 0)
 		path = where;
 	r = bid_publish_or_replace(file->store, &carried, path, false, &file->temp);
 	if (r < 0 && r != -EEXIST)
 		return r;
 	/* an earlier unnamed download moves along */
-	if (artifact->kind != BID_KIND_DEBUGINFO && bid_store_where(file->store, &disk_id, where, sizeof(where)) == 0 &&
+	if (artifact->kind != BID_KIND_DEBUGINFO && bid_store_perf_link(file->store, &disk_id, where, sizeof(where)) == 0 &&
 	    bid_is_unnamed(where) && !bid_is_unnamed(path))
 		bid_merge_unnamed(file->store, &carried.id, path, false);
 	return 0;
