@@ -44,6 +44,21 @@ int bid_perf_link_find(struct bid_store *store, const struct bid_id *id, char *r
 	return r;
 }
 
+int bid_store_perf_link(struct bid_store *store, const struct bid_id *id, char *ret_path, size_t size)
+{
+	int result = -ENOENT;
+
+	for (; store; store = store->lower) {
+		int r = bid_store_has_paths(store) ? bid_perf_link_find(store, id, ret_path, size) : -ENOENT;
+
+		if (r == 0)
+			return 0;
+		if (result == -ENOENT)
+			result = r;
+	}
+	return result;
+}
+
 bool bid_perf_link_points_to(int fanout, const struct bid_id *disk_id, const char *path)
 {
 	char hex[BID_ID_HEX_MAX], text[PATH_MAX];
