@@ -8,8 +8,8 @@
 
 #include <bid/error.h>
 
+#include "api/artifact.h"
 #include "api/download_lock.h"
-#include "api/request.h"
 #include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "api/request.h"
+#include "api/artifact.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "broker/download.h"

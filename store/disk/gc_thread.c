@@ -4,8 +4,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/artifact.h"
 #include "api/evict.h"
-#include "api/request.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"

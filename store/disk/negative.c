@@ -13,7 +13,7 @@
 #include <time.h>
 #include <xxhash.h>
 
-#include "api/request.h"
+#include "api/artifact.h"
 #include "api/source_section.h"
 #include "disk/fact.h"
 #include "disk/layout.h"

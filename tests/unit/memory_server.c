@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/request.h"
+#include "api/artifact.h"
 #include "base/cleanup.h"
 
 /* Bodies come in pieces of libcurl's default size. */
