@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Archives of builds, to move builds between machines. The layout is that of perf-archive(1): the other side may pack or unpack
- * with perf's command, or with tar(1) in a build-id cache.
- *
- *   .build-id/xx/rest				symlink to ../../<path>/<id>
- *   <path>/<id>/{debug,elf,kallsyms,probes,vdso}
- *
- * May block on disk, and on the descriptor of the archive.
+ * Archives of builds, to move builds between machines, in the layout of perf-archive(1): docs/FORMAT.md, "Archives". The other side
+ * may pack or unpack with perf's command, or with tar(1) in a build-id cache. May block on disk, and on the descriptor of the
+ * archive.
  */
 #ifndef BID_API_ARCHIVE_H
 #define BID_API_ARCHIVE_H

@@ -2,9 +2,8 @@
 /*
  * Eviction. It removes downloads and derived artifacts (an unpacked module, a kernel's symbol table, a section), least recently
  * used first, because bidfs can get them again. It never removes an added or pinned file, a file without a record, or an open or
- * mapped file, whose space would not become free. A lease (fcntl(2), F_SETLEASE) shows whether a file is open. A lease needs the
- * owner of the file or CAP_LEASE, and a local file system. Without a lease an open file loses its name, and stays readable to the
- * processes that have it open.
+ * mapped file, whose space would not become free. A lease shows whether a file is open (fcntl(2), F_SETLEASE). Where there are no
+ * leases, an open file loses its name, and its readers keep it.
  */
 #ifndef BID_API_EVICT_H
 #define BID_API_EVICT_H

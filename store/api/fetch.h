@@ -17,17 +17,10 @@ struct bid_fetch;
 
 struct bid_fetch_config {
 	unsigned connect_ms; /* to be connected, TLS included; 0 means 5000 */
-	/*
-	 * Limits from the request to the first byte of the response, in ms. After first_byte_ms (0 means 30000) without a byte the
-	 * server has a failure, unless it responds to other requests meanwhile. A request then waits up to answer_ms (0 means
-	 * first_byte_ms, or 90000 if that is 0 too).
-	 */
-	unsigned first_byte_ms, answer_ms;
-	/*
-	 * Replaces first_byte_ms for a server without any response so far: a user with many requests must not pay for its silence
-	 * with each one. 0 means 10000; the limit never exceeds first_byte_ms.
-	 */
-	unsigned first_contact_ms;
+	/* from the request to the first byte, in ms */
+	unsigned first_byte_ms; /* then the server has a failure, unless it responds to other requests; 0 means 30000 */
+	unsigned answer_ms; /* then the request ends; 0 means first_byte_ms, or 90000 if that is 0 too */
+	unsigned first_contact_ms; /* as first_byte_ms, of a server without any response so far, if shorter; 0 means 10000 */
 	unsigned stall_ms; /* without any byte in the middle of a body; 0 means 5000 */
 	unsigned retries; /* after a transport error or a 5xx, with jittered back-off */
 	unsigned parallel; /* transfers of a server; 0 means 32 */

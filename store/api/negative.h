@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The negative cache: reasons against requests to a server, and their TTL. An entry belongs to one server and one artifact. A
- * reason is an outcome of the server.
- *
- *   absent		a minute and a half at first, because some servers respond "absent" while they unpack; then 10 minutes, 30
- *			minutes, 2 hours and a day. On disk (docs/FORMAT.md, "Facts"): outlives a restart, and serves all programs
- *			with the store. If the store cannot be written, as unsupported
- *   unsupported	a minute and a half, in memory, because an update of the server may end it
- *   refused		likewise
- *   rejected		likewise
- *   too large		10 minutes, in memory, because a server may have a smaller file then
+ * The negative cache: reasons against requests to a server, and their TTL (docs/SERVERS.md). An entry belongs to one server and one
+ * artifact. A reason is an outcome of the server. "Absent" is on disk (docs/FORMAT.md, "Facts"): it outlives a restart, and serves
+ * all programs with the store. "Unsupported", "refused", "rejected" and "too large" are in memory, as "absent" is for a store that
+ * cannot be written.
  *
  * Locking: any number of threads. All functions may block on the disk for a moment.
  */

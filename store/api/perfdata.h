@@ -79,12 +79,10 @@ struct bid_perfdata_summary {
 enum {
 	/*
 	 * Count the samples of each dso, and report dsos with the most samples first. This costs time for each sample, and 180 MiB
-	 * of memory at most. The count uses the address of a sample, to 4096 bytes, not its callers. A sample belongs to the last
-	 * mapping at its address by the process, or by the process it was forked from, in the whole recording. The count is
-	 * therefore wrong where one address had several files in turn, by one process or by two with one number. For a path with
-	 * several ids, mapped without an id, each id gets the samples of all. Guests count only for their kernels, and all guest
-	 * kernels count as one. After samples in a million pages no further sample counts, and no mapping after two million. All
-	 * counts are 0 if the events have samples of several layouts, or without address and process.
+	 * of memory at most. A sample belongs to the last mapping of its page by the process, or by the process it was forked from,
+	 * in the whole recording: the count is wrong where one address had several files in turn. For a path with several ids,
+	 * mapped without an id, each id gets the samples of all. All guest kernels count as one. All counts are 0 if the events
+	 * have samples of several layouts, or without address and process.
 	 */
 	BID_PERFDATA_SAMPLES = 1 << 0,
 };

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The store, beyond <bid/store.h>. docs/FORMAT.md describes its layout:
- *
- *   .build-id/xx/rest		symlink to ../../<path>/<id>
- *   <path>/<id>/{elf,debug,kallsyms,probes,vdso}
- *   [debuginfod]/<id>/…	downloads without a known path
- *
- * Any number of threads may use a struct bid_store. All functions may block on disk.
+ * The store, beyond <bid/store.h>. docs/FORMAT.md describes its layout. Any number of threads may use a struct bid_store. All
+ * functions may block on disk.
  */
 #ifndef BID_API_STORE_H
 #define BID_API_STORE_H

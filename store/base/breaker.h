@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Circuit breaker of a server, or of a file system that may not respond. After a failure it opens: it admits no request during a
- * pause, and then one, the trial. An outage costs one connection per trial, however many artifacts are requested. The pauses are
- * about
- *
- *   5 s, 10 s, 20 s, ... 5 min
- *
- * each longer by a random part, up to a half, so that clients do not return to a server together. The first pause begins
- *
- *   - at the first BID_HEALTH_DEAD: no connection, or no response while the server responds to no other request either. Each such
- *     request costs a whole limit. If the server has responded before, its first late response counts as BID_HEALTH_BAD, because
- *     some artifacts take long.
- *   - at the fifth BID_HEALTH_BAD in a row: 5xx, 429, 401, no HTTP, a body that stalls or breaks off, a connection that breaks
- *     without a response, or a wrong file. A failure counts when it ends: of eight requests that stall together, the fifth opens
- *     the breaker.
- *   - at a Retry-After too long to wait for: the pause lasts as long as the server requests, at most 5 min.
+ * Circuit breaker of a server, or of a file system that may not respond; docs/SERVERS.md has its rules and times. After failures
+ * it opens: it admits no request during a pause, and then one, the trial. An outage costs one connection per trial, however many
+ * artifacts are requested. Pauses have a random part, so that clients do not return to a server together. A failure counts when it
+ * ends: of eight requests that stall together, the fifth opens the breaker.
  *
  * Works on times that are passed in, without a clock, a lock or libcurl.
  */
