@@ -64,4 +64,10 @@ int ctl_add_kernel(struct ctl_add_stats *stats, struct bid_store *store);
 /* Add the running kernel's images, stripped and unstripped, from their usual places. Returns as ctl_add_kernel(). */
 int ctl_add_kernel_files(struct ctl_add_stats *stats, struct bid_store *store);
 
+/* A non-zero return ends the loop, and is returned. */
+typedef int (*ctl_module_fn)(void *user, const char *path);
+
+/* Call @fn for the file of the module @name (the kernel's name) in each installed release. Returns 0 or -ENOMEM. */
+int ctl_module_each(const char *name, ctl_module_fn fn, void *user);
+
 #endif

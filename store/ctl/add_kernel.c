@@ -18,10 +18,77 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/module_files.h"
 #include "ctl/running_kernel.h"
 
-enum { TABLE_MAX = 256 << 20 }; /* bytes */
+#define MODULES "/lib/modules" /* a directory for each release of a kernel */
+
+enum {
+	TABLE_MAX = 256 << 20, /* bytes */
+	MODULES_DEP_MAX = 1 << 26,
+};
+
+/* Read the index of the modules in @directory, "" without one, for the caller to free. Returns 0 or -ENOMEM. */
+static int read_index(const char *directory, char **ret_index)
+{
+	char path[PATH_MAX], *index;
+	size_t len;
+
+	snprintf(path, sizeof(path), "%s/modules.dep", directory);
+	if (ctl_running_read(path, MODULES_DEP_MAX, &index, &len) < 0)
+		index = strdup("");
+	if (!index)
+		return -ENOMEM;
+	*ret_index = index;
+	return 0;
+}
+
+/* Is @path, "kernel/fs/a-b.ko.xz", the file of the module with the kernel's name @name, "a_b"? */
+static bool is_module_file(const char *path, size_t len, const char *name)
+{
+	const char *base = memrchr(path, '/', len);
+
+	base = base ? base + 1 : path;
+	for (; *name; name++, base++)
+		if (base >= path + len || (*base == '-' ? '_' : *base) != *name)
+			return false;
+	return path + len - base >= 3 && memcmp(base, ".ko", 3) == 0 && (base + 3 == path + len || base[3] == '.');
+}
+
+/*
+ * Find the file in @directory of the module with the kernel's name @name. @index comes from depmod(8), in lines of "FILE:
+ * DEPENDENCIES".
+ */
+static bool find_module(const char *directory, const char *index, const char *name, char *ret_path, size_t size)
+{
+	for (const char *line = index; *line; line += *line == '\n') {
+		size_t len = strcspn(line, ":\n");
+
+		if (line[len] == ':' && is_module_file(line, len, name))
+			return (size_t)snprintf(ret_path, size, "%s/%.*s", line[0] == '/' ? "" : directory, (int)len, line) < size;
+		line += strcspn(line, "\n");
+	}
+	return false;
+}
+
+int ctl_module_each(const char *name, ctl_module_fn fn, void *user)
+{
+	bid_auto_dir DIR *releases = opendir(MODULES);
+	struct dirent *release;
+	int r = 0;
+
+	while (r == 0 && releases && (release = readdir(releases))) {
+		bid_auto_free char *index = NULL;
+		char directory[sizeof(MODULES) + NAME_MAX + 1], path[PATH_MAX];
+
+		if (release->d_name[0] == '.')
+			continue;
+		snprintf(directory, sizeof(directory), "%s/%s", MODULES, release->d_name);
+		r = read_index(directory, &index);
+		if (r == 0 && find_module(directory, index, name, path, sizeof(path)))
+			r = fn(user, path);
+	}
+	return r;
+}
 
 /* Add @here. Returns 0, also for a refusal, or a negative errno of the store. */
 static int add_data(struct ctl_add_stats *stats, struct bid_store *store, const struct ctl_running_data *here)
@@ -117,7 +184,7 @@ static int add_module(struct ctl_add_stats *stats, struct bid_store *store, cons
 	int r;
 
 	snprintf(own, sizeof(own), "[%s]", name);
-	if (!ctl_module_find(directory, index, name, path, sizeof(path))) {
+	if (!find_module(directory, index, name, path, sizeof(path))) {
 		if (bid_store_kinds(store, id) > 0 && bid_store_kinds(store, id) & 1 << BID_KIND_ELF) {
 			r = bid_store_sync(store);
 			if (r < 0)
@@ -146,8 +213,8 @@ static int add_modules(struct ctl_add_stats *stats, struct bid_store *store)
 
 	if (!modules || uname(&system) < 0)
 		return 0;
-	snprintf(directory, sizeof(directory), CTL_MODULES "/%s", system.release);
-	if (ctl_modules_index(directory, &index) < 0)
+	snprintf(directory, sizeof(directory), MODULES "/%s", system.release);
+	if (read_index(directory, &index) < 0)
 		return -ENOMEM;
 	while (r == 0 && (entry = readdir(modules))) {
 		struct bid_id id;
@@ -190,12 +257,12 @@ static int add_kernel_file(struct ctl_add_stats *stats, struct bid_store *store,
 /* Add the vDSO images for other kinds of programs, such as 32-bit ones; this process has its own image alone. */
 static int add_vdso_files(struct ctl_add_stats *stats, struct bid_store *store, const char *release)
 {
-	char pattern[sizeof(CTL_MODULES "//vdso/vdso*.so") + sizeof(((struct utsname *)0)->release)];
+	char pattern[sizeof(MODULES "//vdso/vdso*.so") + sizeof(((struct utsname *)0)->release)];
 	struct bid_added added;
 	glob_t files;
 	int r = 0;
 
-	snprintf(pattern, sizeof(pattern), CTL_MODULES "/%s/vdso/vdso*.so", release);
+	snprintf(pattern, sizeof(pattern), MODULES "/%s/vdso/vdso*.so", release);
 	if (glob(pattern, GLOB_NOSORT, NULL, &files) != 0)
 		return 0;
 	for (size_t i = 0; i < files.gl_pathc && r >= 0; i++)

@@ -11,7 +11,6 @@
 #include "base/local_error.h"
 #include "base/log.h"
 #include "ctl/add.h"
-#include "ctl/module_files.h"
 #include "ctl/perf_data.h"
 #include "ctl/running_kernel.h"
 

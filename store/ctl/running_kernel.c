@@ -32,15 +32,11 @@ static size_t round_up(uint32_t len)
 
 int ctl_running_notes(const char *path, struct bid_id *ret_id)
 {
-	bid_auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
 	bid_auto_free char *notes = NULL;
 	size_t len, at = 0;
 	Elf64_Nhdr note;
-	int r;
+	int r = ctl_running_read(path, NOTES_MAX, &notes, &len);
 
-	if (fd < 0)
-		return -errno;
-	r = bid_read_file(fd, NOTES_MAX, &notes, &len);
 	if (r < 0)
 		return r;
 	while (len - at >= sizeof(note)) {
