@@ -241,7 +241,7 @@ enum ctl_status ctl_archive(const struct ctl *ctl, int argc, char **argv)
 	if (ctl->perf_data)
 		status = ctl_perf_data_read(&packing.recording, false);
 	else if (ctl->core)
-		status = ctl_needs_read(ctl, CTL_NEEDS_CORE, NULL, &packing.recording);
+		status = ctl_needs_read(ctl, NULL, &packing.recording);
 	if (status == CTL_DONE)
 		status = ctl_open_to_find(ctl, CTL_READ, &packing.store);
 	if (status == CTL_DONE)

@@ -463,16 +463,22 @@ static enum ctl_status report_results(const struct getting *getting)
 	return counts[ABSENT] > 0 || counts[REFUSED] > 0 || unidentified > 0 || getting->needs.partial ? CTL_REFUSED : CTL_DONE;
 }
 
+/* Does an option name the builds? */
+static bool has_source(const struct ctl *ctl)
+{
+	return ctl->perf_data || ctl->core || ctl->pid;
+}
+
 /*
- * Bring into the store all builds named in @from: artifacts of @kind, or debuginfo and ELF files for BID_KIND_NONE. Local files are
- * added, the others downloaded, several at a time.
+ * Bring into the store all builds of an option or of a list: artifacts of @kind, or debuginfo and ELF files for BID_KIND_NONE.
+ * Local files are added, the others downloaded, several at a time.
  */
-static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from from, enum bid_kind kind)
+static enum ctl_status get_many(struct getting *getting, enum bid_kind kind)
 {
 	bool adding = kind != BID_KIND_DEBUGINFO && bid_store_writable(getting->store);
-	enum ctl_status status = ctl_needs_read(getting->ctl, from, adding ? getting->store : NULL, &getting->needs), reported;
+	enum ctl_status status = ctl_needs_read(getting->ctl, adding ? getting->store : NULL, &getting->needs), reported;
 	/* the good lines of a list count even if others were bad */
-	enum ctl_status lines = from == CTL_NEEDS_LIST && status == CTL_USAGE ? CTL_USAGE : CTL_DONE;
+	enum ctl_status lines = !has_source(getting->ctl) && status == CTL_USAGE ? CTL_USAGE : CTL_DONE;
 
 	if (lines == CTL_USAGE)
 		status = CTL_DONE;
@@ -493,22 +499,6 @@ static enum ctl_status get_many(struct getting *getting, enum ctl_needs_from fro
 	if (reported < lines)
 		reported = lines;
 	return status == CTL_DONE ? reported : status;
-}
-
-/* Determine the source of a list of builds; CTL_NEEDS_NONE for a build named by an operand. */
-static enum ctl_status parse_from(const struct ctl *ctl, int argc, char **argv, enum ctl_needs_from *ret_from)
-{
-	int n = (ctl->perf_data != NULL) + (ctl->core != NULL) + (ctl->pid != NULL);
-
-	if (ctl->perf_data && n > 1)
-		return ctl_usage("--perf-data", "'--perf-data' goes together with neither '--core' nor '--pid'");
-	if (n == 0 && argc == 0)
-		return ctl_usage("get", "'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
-	if (n > 0)
-		*ret_from = ctl->perf_data ? CTL_NEEDS_PERF_DATA : ctl->core ? CTL_NEEDS_CORE : CTL_NEEDS_PID;
-	else
-		*ret_from = strcmp(argv[0], "-") == 0 ? CTL_NEEDS_LIST : CTL_NEEDS_NONE;
-	return CTL_DONE;
 }
 
 /*
@@ -556,7 +546,7 @@ static void swap_kind(const struct ctl *ctl, int argc, char **argv)
 {
 	char *first = argv[0];
 
-	if (ctl->perf_data || ctl->core || ctl->pid || argc < 2 || !is_kind(first) || is_kind(argv[1]))
+	if (has_source(ctl) || argc < 2 || !is_kind(first) || is_kind(argv[1]))
 		return;
 	argv[0] = argv[1];
 	argv[1] = first;
@@ -579,20 +569,20 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 	bid_cleanup(bid_artifact_release) struct bid_artifact artifact = { .kind = BID_KIND_NONE };
 	ctl_auto_store struct bid_store *store = NULL;
 	bid_cleanup(getting_release) struct getting getting = { .ctl = ctl };
-	enum ctl_needs_from from = CTL_NEEDS_NONE;
+	bool named = has_source(given), many;
 	enum ctl_status status;
-	bool itself;
 
+	if (given->perf_data && (given->core || given->pid))
+		return ctl_usage("--perf-data", "'--perf-data' goes together with neither '--core' nor '--pid'");
+	if (!named && argc == 0)
+		return ctl_usage("get", "'get' needs ID, '-', '--perf-data', '--core' or '--pid'");
 	swap_kind(given, argc, argv);
-	status = parse_from(given, argc, argv, &from);
-	if (status != CTL_DONE)
-		return status;
+	many = named || strcmp(argv[0], "-") == 0;
 	verbose.verbose |= getenv("DEBUGINFOD_VERBOSE") != NULL;
-	itself = from == CTL_NEEDS_NONE || from == CTL_NEEDS_LIST;
-	status = parse_kind(argc - itself, argv + itself, &artifact);
+	status = parse_kind(argc - !named, argv + !named, &artifact);
 	if (status != CTL_DONE)
 		return status;
-	if (from != CTL_NEEDS_NONE && artifact.subpath)
+	if (many && artifact.subpath)
 		return ctl_usage(bid_kind_name(artifact.kind), "takes one build at a time");
 	status = ctl_servers_check(ctl);
 	if (status != CTL_DONE)
@@ -607,8 +597,8 @@ enum ctl_status ctl_get(const struct ctl *given, int argc, char **argv)
 		return CTL_REFUSED;
 	}
 	getting.store = store;
-	if (from != CTL_NEEDS_NONE)
-		return get_many(&getting, from, artifact.kind);
+	if (many)
+		return get_many(&getting, artifact.kind);
 
 	status = ctl_which_build(store, argv[0], &artifact.id, NULL);
 	if (status != CTL_DONE)

@@ -73,7 +73,7 @@ enum ctl_status ctl_missing(const struct ctl *ctl, int argc, char **argv)
 		if (ctl_parse_id(argv[i], &id) == 0)
 			status = check_id(ctl, store, &id, "", &n);
 	if (status == CTL_DONE && argc == 0)
-		status = ctl_needs_read(ctl, ctl->perf_data ? CTL_NEEDS_PERF_DATA : CTL_NEEDS_LIST, NULL, &needs);
+		status = ctl_needs_read(ctl, NULL, &needs);
 	/* the good lines of a list count even if others were bad */
 	if (status == CTL_USAGE) {
 		lines = status;

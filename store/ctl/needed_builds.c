@@ -291,17 +291,11 @@ static enum ctl_status read_list(struct ctl_perf_data *needs)
 	return n_refused > 0 ? CTL_USAGE : CTL_DONE;
 }
 
-enum ctl_status ctl_needs_read(const struct ctl *ctl, enum ctl_needs_from from, struct bid_store *store,
-			       struct ctl_perf_data *needs)
+enum ctl_status ctl_needs_read(const struct ctl *ctl, struct bid_store *store, struct ctl_perf_data *needs)
 {
-	switch (from) {
-	case CTL_NEEDS_PERF_DATA:
+	if (ctl->perf_data)
 		return read_perf_data(ctl, needs);
-	case CTL_NEEDS_CORE:
+	if (ctl->core)
 		return read_core(ctl, needs);
-	case CTL_NEEDS_PID:
-		return read_process(ctl, store, needs);
-	default:
-		return read_list(needs);
-	}
+	return ctl->pid ? read_process(ctl, store, needs) : read_list(needs);
 }
