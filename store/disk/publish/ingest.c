@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Ingest: the only way of a local file, or of a caller's data, into the store. The parts are, in this order: the bytes of the file,
- * its names, its way through both, data without a file, and replacement.
+ * Ingest: the only way of a local file into the store. The parts are, in this order: the bytes of the file, its names, its way
+ * through both, and replacement. add_data.c has data without a file.
  */
 #include "disk/publish/ingest.h"
 
@@ -22,7 +22,6 @@
 #include "api/remove.h"
 #include "base/cleanup.h"
 #include "base/io.h"
-#include "base/kallsyms.h"
 #include "base/local_error.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -49,8 +48,6 @@ enum {
 	TICK_NS = 20 * 1000 * 1000,
 	FULL = 1 << 20, /* bytes; with less free space the disk is full for any file */
 	PUBLISH_TRIES = 8, /* while others add and remove the same */
-	IMAGE_MAX = 1 << 20, /* bytes */
-	NAMES_MAX = 1 << 14, /* strings of .dynstr */
 };
 
 /* Does another process have the file open for writing? Returns false if the kernel does not say. */
@@ -237,11 +234,7 @@ static bool may_link(struct bid_store *store, const struct bid_ingest *ingest)
 	return ingest->is_ours || (st->st_nlink < LINKS_MAX && !bid_rights_given(ingest->fd, st) && is_public(store, ingest));
 }
 
-/*
- * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
- * executable.
- */
-static mode_t mode_of(struct bid_store *store, const struct bid_ingest *ingest)
+mode_t bid_ingest_mode(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	if (!is_public(store, ingest))
 		return S_IRUSR;
@@ -269,7 +262,7 @@ int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool ref
 	}
 	if (r < 0)
 		return r;
-	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
+	r = bid_set_readers(ingest->temp.fd, bid_ingest_mode(store, ingest), geteuid());
 	if (r < 0)
 		return r;
 	return sync_data(ingest->temp.fd, durability);
@@ -369,7 +362,7 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 {
 	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
-	mode_t mode = mode_of(store, ingest);
+	mode_t mode = bid_ingest_mode(store, ingest);
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
@@ -667,134 +660,6 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	if (r == 0 || becomes_debug(store, ingest))
 		return put_file(store, ingest, wanted, durability);
 	return sync_known(store, ingest, durability);
-}
-
-/* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */
-static int set_readers(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, int fd)
-{
-	struct stat st;
-
-	if (fstat(store->root, &st) < 0)
-		return -errno;
-	/* if root lacks the permission the file stays root's */
-	if (geteuid() == 0 && st.st_uid != 0)
-		(void)!fchown(fd, st.st_uid, (gid_t)-1);
-	mode = bid_mode_is_world_readable(mode) ? 0444 : S_IRUSR;
-	/* perf writes probes on */
-	return fchmod(fd, artifact->kind == BID_KIND_PROBES ? mode | S_IWUSR : mode) < 0 ? -errno : 0;
-}
-
-/* Publish @temp in perf's directory of this kind. */
-static int link_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, struct bid_temp *temp)
-{
-	static const char *const dirs[BID_KIND_COUNT] = { [BID_KIND_VDSO] = "[vdso]", [BID_KIND_KALLSYMS] = "[kernel.kallsyms]" };
-	const char *dir = dirs[artifact->kind];
-	struct bid_id disk_id = bid_layout_disk_id(&artifact->id);
-	char path[PATH_MAX], under[BID_LAYOUT_MAX];
-	int r;
-
-	if (dir)
-		snprintf(path, sizeof(path), "%s", bid_layout_under(dir, &disk_id, under));
-	else if (bid_perf_link_find(store, &artifact->id, path, sizeof(path)) < 0)
-		return -ENOENT;
-	r = set_readers(store, artifact, mode, temp->fd);
-	if (r < 0)
-		return r;
-	if (fsync(temp->fd) < 0)
-		return -errno;
-	return bid_publish_or_replace(store, artifact, path, true, temp);
-}
-
-int bid_store_add_data(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, const void *data, size_t len,
-		       struct bid_added *ret_added)
-{
-	struct bid_added added = { .id = artifact->id, .kind = artifact->kind, .link = BID_LINK_COPY };
-	struct bid_file file = BID_FILE_NONE;
-	struct bid_temp temp = BID_TEMP_NONE;
-	struct bid_id carried;
-	int r;
-
-	if ((artifact->kind != BID_KIND_KALLSYMS && artifact->kind != BID_KIND_VDSO && artifact->kind != BID_KIND_PROBES) ||
-	    artifact->id.len == 0)
-		return -EINVAL;
-	if (!bid_store_writable(store))
-		return -EROFS;
-	r = bid_temp_new(store, false, &temp);
-	if (r == 0)
-		r = bid_pwrite_full(temp.fd, data, len, 0);
-	if (r == 0 && artifact->kind == BID_KIND_VDSO) {
-		r = bid_elf_build_id(temp.fd, &carried);
-		if (r == -ENODATA || (r == 0 && !bid_id_equal(&carried, &artifact->id)))
-			r = -EBADMSG;
-	}
-	if (r == 0 && artifact->kind == BID_KIND_KALLSYMS && bid_kallsyms_check(data, len) < 0)
-		r = -EBADMSG;
-	if (r == 0 && bid_find_unpacked(store, artifact, BID_MAY_DERIVE, &file) == 0) {
-		added.known = true;
-		r = bid_store_sync_file(store, &file);
-	} else if (r == 0) {
-		r = link_data(store, artifact, mode, &temp);
-	}
-	if (r == -EEXIST) {
-		added.known = true;
-		r = bid_store_sync(store);
-	}
-	bid_file_release(&file);
-	bid_temp_release(&temp);
-	if (r < 0)
-		return r;
-	if (added.known)
-		added.link = BID_LINK_AUTO;
-	*ret_added = added;
-	return 0;
-}
-
-static bool begins_with(const char *text, const char *beginning)
-{
-	return strncmp(text, beginning, strlen(beginning)) == 0;
-}
-
-/* Is @path /lib/modules/RELEASE/vdso/vdso32.so, or a name that programs use for the vDSO (vdso(7))? Only such files are read. */
-static bool has_name(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	size_t len = strlen(name);
-
-	return (begins_with(name, "vdso") && len > 3 && strcmp(name + len - 3, ".so") == 0) || begins_with(name, "linux-vdso") ||
-	       begins_with(name, "linux-gate");
-}
-
-/* Search the dynamic strings, including DT_SONAME, for the kernel's name of the vDSO. */
-static bool has_soname(int fd)
-{
-	struct bid_elf_section section;
-	char names[NAMES_MAX];
-	size_t len;
-
-	if (bid_elf_find_section(fd, ".dynstr", &section) < 0 || section.size > sizeof(names) ||
-	    bid_pread_full(fd, names, section.size, (off_t)section.offset) != (ssize_t)section.size)
-		return false;
-	len = section.size;
-	return memmem(names, len, "\0linux-vdso", strlen("linux-vdso") + 1) ||
-	       memmem(names, len, "\0linux-gate", strlen("linux-gate") + 1);
-}
-
-int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
-{
-	struct bid_artifact artifact = { .id = ingest->info.id, .kind = BID_KIND_VDSO };
-	bid_auto_free char *image = NULL;
-	struct bid_added added;
-	size_t len;
-	int r;
-
-	if (ingest->packed || !has_name(ingest->path) || ingest->st.st_size > IMAGE_MAX || !has_soname(ingest->fd))
-		return 0;
-	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
-	if (r == 0)
-		r = bid_store_add_data(store, &artifact, mode_of(store, ingest), image, len, &added);
-	/* the ELF file goes beside it, to the target of perf's link */
-	ingest->is_new = false;
-	return r;
 }
 
 int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struct bid_added *ret_added)

@@ -58,8 +58,8 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest);
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
 /*
- * Store the image of a vDSO as such: it has the name of a vDSO, and contains the kernel's name for it. The caller tries this first;
- * bid_ingest_store() stores the image as a library.
+ * Store the image of a vDSO as such, as bid_store_add_data(): it has the name of a vDSO, and contains the kernel's name for it. The
+ * caller tries this first; bid_ingest_store() stores the image as a library.
  */
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 
@@ -78,6 +78,12 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
  * and pwrite(2).
  */
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability);
+
+/*
+ * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
+ * executable.
+ */
+mode_t bid_ingest_mode(struct bid_store *store, const struct bid_ingest *ingest);
 
 void bid_ingest_release(struct bid_ingest *ingest);
 
