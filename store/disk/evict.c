@@ -119,7 +119,7 @@ static int add_candidate(struct eviction *eviction, const struct candidate *cand
 }
 
 /* Remove the remains of a download or an eviction that was killed between the record and the file. */
-static void drop_remains(struct bid_store *store, const struct bid_artifact *artifact)
+static void remove_remains(struct bid_store *store, const struct bid_artifact *artifact)
 {
 	bid_auto_fd int lock = bid_store_lock(store, true);
 	char unnamed[BID_LAYOUT_MAX], target[PATH_MAX];
@@ -148,7 +148,7 @@ static int collect_candidate(void *user, const struct bid_artifact *artifact, co
 		return 0;
 	if (!locate_artifact(eviction->store, artifact, size, &found)) {
 		if (!eviction->config->dry_run && bid_lookup_stat(eviction->store, artifact, &other) < 0)
-			drop_remains(eviction->store, artifact);
+			remove_remains(eviction->store, artifact);
 		return 0;
 	}
 	candidate.size = on_disk(&found.st);

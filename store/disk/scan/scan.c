@@ -106,7 +106,7 @@ static struct pending *pending_new(const char *dir_path, const char *name)
 	return pending;
 }
 
-static void drop_list(struct pending_list *list)
+static void pending_list_release(struct pending_list *list)
 {
 	struct pending *pending;
 
@@ -174,7 +174,7 @@ static void commit_batch(struct scan *scan)
 		STAILQ_REMOVE_HEAD(&batch, next);
 		scan->ended = report_file(scan, pending);
 	}
-	drop_list(&batch);
+	pending_list_release(&batch);
 }
 
 /* Report a file, now or after the next sync. Returns the result that ended the scan, or 0. */
@@ -679,7 +679,7 @@ static void scan_release(struct scan *scan)
 	free(scan->workers);
 	free(scan->committed.entries);
 	bid_dirwalk_free(scan->walk);
-	drop_list(&scan->unsynced);
+	pending_list_release(&scan->unsynced);
 	bid_scan_cache_free(scan->cache);
 	pthread_cond_destroy(&scan->changed);
 	pthread_mutex_destroy(&scan->lock);
