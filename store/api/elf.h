@@ -140,21 +140,21 @@ int bid_elf_kallsyms(int fd, FILE *out);
  */
 int bid_elf_probes(int fd, const char *path, FILE *out);
 
-/* a file mapped by a dead process */
+/* a mapping of a file by a dead process */
 struct bid_elf_core_file {
-	struct bid_id id; /* len 0 if the core lacks the memory with the id, or the file has none */
+	struct bid_id id; /* len 0 if the core lacks the memory with the id, or the mapping does not begin the file */
 	const char *path; /* as the kernel wrote it: any bytes, perhaps with " (deleted)"; dies when the callback returns */
-	bool code; /* mapped as code, too */
+	bool code; /* this mapping is one of code */
 };
 
 /* Takes a mapped file. A non-zero return ends the reading, which then returns this value. */
 typedef int (*bid_elf_core_fn)(void *user, const struct bid_elf_core_file *file);
 
 /*
- * Call @fn for each file with a mapping of its beginning or of code in the core file open at @fd, the program first: core(5), note
- * NT_FILE. This includes files that are no ELF files, and a file mapped twice comes twice. The ids come from the memory in the
- * core. A core has this memory if it was dumped with the ELF headers (bit 4 of /proc/PID/coredump_filter, the default). Reads some
- * KiB per file, 256 MiB in sum at most, and holds at most 120 MiB, whatever the core claims. Returns 0, or
+ * Call @fn for each mapping of the beginning of a file, and of its code, in the core file open at @fd: core(5), note NT_FILE. This
+ * includes files that are no ELF files. The ids come from the memory in the core. A core has this memory if it was dumped with the
+ * ELF headers (bit 4 of /proc/PID/coredump_filter, the default). Reads some KiB per file, 256 MiB in sum at most, and holds at most
+ * 120 MiB, whatever the core claims. Returns 0, or
  *   -ENOEXEC	not an ELF file
  *   -EINVAL	an ELF file, but no core file
  *   -ENODATA	a core file without a list of mappings

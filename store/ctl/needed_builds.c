@@ -43,9 +43,14 @@ static bool is_memory(const char *path)
 /* bid_elf_core_fn. Every file with an id is downloadable, because a core file does not list the vDSO. */
 static int take_core_file(void *user, const struct bid_elf_core_file *file)
 {
+	struct ctl_perf_data *needs = user;
+
 	if (file->id.len == 0 && (!file->code || is_memory(file->path)))
 		return 0;
-	return add_needed(user, &file->id, file->path);
+	/* the code of a file whose beginning or other code was added */
+	if (file->id.len == 0 && needs->n > 0 && strcmp(needs->builds[needs->n - 1].path, file->path) == 0)
+		return 0;
+	return add_needed(needs, &file->id, file->path);
 }
 
 /* Order by path, builds with an id first. */

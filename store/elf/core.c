@@ -263,76 +263,28 @@ static int find_files(const struct core *core, const uint8_t *data, size_t size,
 	return -ENODATA;
 }
 
-/* One mapping of NT_FILE. */
-struct mapping {
-	uint64_t start, page; /* beginning in memory, and in the file in pages */
-	const char *name;
-};
-
-static struct mapping read_mapping(const struct core *core, const struct file_note *note, uint64_t index, const char *name)
-{
-	size_t word = word_size(core);
-	const uint8_t *range = note->ranges + index * 3 * word;
-	const struct bid_form *form = &core->header.form;
-
-	return (struct mapping){
-		.start = bid_form_load(form, range, word),
-		.page = bid_form_load(form, range + 2 * word, word),
-		.name = name,
-	};
-}
-
-/* consecutive mappings of one file */
-struct run {
-	const char *name;
-	bool code; /* at least one mapping is executable */
-	bool begun; /* at least one mapping begins at offset 0 of the file */
-	uint64_t index; /* index of the first mapping */
-};
-
-/*
- * Report each mapping of the beginning of the file in @run, which ends before @end. Without such a mapping report the code of the
- * file.
- */
-static int report_run(struct core *core, const struct file_note *note, const struct run *run, uint64_t end, bid_elf_core_fn fn,
-		      void *user)
-{
-	struct bid_elf_core_file file = { .path = run->name, .code = run->code };
-	int r = 0;
-
-	if (run->code && !run->begun)
-		return fn(user, &file);
-	for (uint64_t i = run->index; r == 0 && run->begun && i < end; i++) {
-		struct mapping mapping = read_mapping(core, note, i, run->name);
-
-		if (mapping.page != 0)
-			continue;
-		r = identify_at(core, mapping.start, &file.id);
-		if (r == 0)
-			r = fn(user, &file);
-	}
-	return r;
-}
-
+/* Report each mapping of the beginning of a file or of code. */
 static int each_file(struct core *core, const struct file_note *note, bid_elf_core_fn fn, void *user)
 {
+	const struct bid_form *form = &core->header.form;
+	const uint8_t *range = note->ranges;
 	const char *name = note->names;
-	struct run run = { .name = name };
-	uint64_t i = 0;
+	size_t word = word_size(core);
 	int r = 0;
 
-	for (; r == 0 && i < note->count && name < note->end; i++, name += strlen(name) + 1) {
-		struct mapping mapping = read_mapping(core, note, i, name);
-		const struct bid_segment *segment = find_segment(core, mapping.start);
+	for (uint64_t i = 0; r == 0 && i < note->count && name < note->end; i++) {
+		uint64_t start = bid_form_load(form, range, word), page = bid_form_load(form, range + 2 * word, word);
+		const struct bid_segment *segment = find_segment(core, start);
+		struct bid_elf_core_file file = { .path = name, .code = segment && segment->flags & PF_X };
 
-		if (strcmp(name, run.name) != 0) {
-			r = report_run(core, note, &run, i, fn, user);
-			run = (struct run){ .name = name, .index = i };
-		}
-		run.code |= segment && segment->flags & PF_X;
-		run.begun |= mapping.page == 0;
+		if (page == 0)
+			r = identify_at(core, start, &file.id);
+		if (r == 0 && (page == 0 || file.code))
+			r = fn(user, &file);
+		range += 3 * word;
+		name += strlen(name) + 1;
 	}
-	return r == 0 && i > 0 ? report_run(core, note, &run, i, fn, user) : r;
+	return r;
 }
 
 static int read_notes(struct core *core, const struct bid_segment *notes, bid_elf_core_fn fn, void *user)
