@@ -149,6 +149,86 @@ static int add_recorded_build(struct recording_add *adding, struct ctl_build *bu
 	return add_running(adding, build);
 }
 
+static const char *state_name(enum ctl_build_state state)
+{
+	static const char *const names[CTL_BUILD_STATES] = {
+		[CTL_BUILD_ADDED] = "added",
+		[CTL_BUILD_KNOWN] = "known",
+		[CTL_BUILD_RUNNING] = "running",
+		[CTL_BUILD_REPLACED] = "replaced",
+		[CTL_BUILD_MISSING] = "missing",
+		[CTL_BUILD_REFUSED] = "refused",
+		[CTL_BUILD_UNIDENTIFIED] = "unidentified",
+		[CTL_BUILD_GUESSED] = "guessed",
+	};
+
+	return names[state];
+}
+
+/* Describe the result for @build, except its path. Returns @text. */
+static const char *describe_build(const struct ctl_perf_data *recording, const struct ctl_build *build, char *text, size_t size)
+{
+	char hex[BID_ID_HEX_MAX], date[CTL_TIME_MAX];
+	time_t recorded = recording->summary.modified;
+
+	snprintf(text, size, "%s", build->why ? build->why : "");
+	if (!build->looked)
+		return text;
+	snprintf(text, size, "%s%s is there, last changed %s%s%s%s", build->found.len ? "build " : "a file without a build-id",
+		 build->found.len ? bid_id_format(&build->found, hex) : "", ctl_format_time(build->mtime, date),
+		 recorded == 0		   ? ""
+		 : build->mtime > recorded ? ", after the recording"
+					   : ", before the recording",
+		 build->why ? "; " : "", build->why ? build->why : "");
+	return text;
+}
+
+/*
+ * Does the table show @build? A recording with a list of sampled builds also has mappings of all other files. A build outside that
+ * list almost certainly has no samples, and is not needed.
+ */
+static bool is_shown(const struct ctl *ctl, const struct ctl_perf_data *recording, const struct ctl_build *build)
+{
+	return build->state != CTL_BUILD_UNIDENTIFIED || !recording->summary.lists_sampled || ctl->verbose ||
+	       ctl_build_is_changed(recording, build);
+}
+
+static void print_builds(const struct ctl *ctl, const struct ctl_perf_data *recording)
+{
+	for (size_t i = 0; i < recording->n; i++) {
+		const struct ctl_build *build = &recording->builds[i];
+		char text[512];
+
+		if (ctl->json || is_shown(ctl, recording, build))
+			ctl_row(ctl, CTL_ID("id", 40, &build->id), CTL_TEXT("state", 12, state_name(build->state)),
+				CTL_TEXT("path", 0, build->path),
+				CTL_TEXT("reason", 0, describe_build(recording, build, text, sizeof(text))),
+				CTL_TEXT("mode", CTL_HIDDEN, bid_perfdata_mode_name(build->mode)),
+				CTL_ID("found_id", CTL_HIDDEN, build->looked ? &build->found : NULL),
+				CTL_TIME("mtime", CTL_HIDDEN, build->looked ? build->mtime : 0));
+	}
+}
+
+static void print_totals(const struct ctl *ctl, const struct ctl_perf_data *recording)
+{
+	const struct bid_perfdata_summary *summary = &recording->summary;
+	struct ctl_field fields[CTL_BUILD_STATES + 8] = {
+		CTL_NUMBER("named", 0, recording->n),
+		CTL_TEXT("file", CTL_HIDDEN, recording->path),
+		CTL_TIME("time", CTL_HIDDEN, summary->modified),
+		CTL_BOOL("lists_sampled", summary->lists_sampled),
+		CTL_BOOL("unfinished", summary->interrupted),
+		CTL_BOOL("truncated", summary->cut),
+		CTL_NUMBER("damaged", CTL_HIDDEN, summary->damaged),
+	};
+
+	for (int state = 0; state < CTL_BUILD_STATES; state++)
+		fields[7 + state] = (struct ctl_field)CTL_NUMBER(state_name(state), 0, 0);
+	for (size_t i = 0; i < recording->n; i++)
+		fields[7 + recording->builds[i].state].number++;
+	ctl_totals_of(ctl, fields);
+}
+
 /* Compute the exit status of a run without errors. */
 static enum ctl_status status_of(const struct recording_add *adding)
 {
@@ -195,6 +275,8 @@ enum ctl_status ctl_add_perf_data(const struct ctl *ctl)
 	r = ctl_debug_files_add_quietly(&adding.debug_files, ctl, adding.store);
 	if (r < 0)
 		return ctl_trouble(bid_store_path(adding.store), r, "add debug files to the store");
-	ctl_perf_data_print(ctl, &adding.recording);
+	ctl_perf_data_warn(&adding.recording);
+	print_builds(ctl, &adding.recording);
+	print_totals(ctl, &adding.recording);
 	return status_of(&adding);
 }

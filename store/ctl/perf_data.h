@@ -88,7 +88,4 @@ void ctl_perf_data_release(struct ctl_perf_data *recording);
 /* Is @state that of a needed, but absent build? */
 bool ctl_build_lacks(enum ctl_build_state state);
 
-/* Write the builds on standard output, and warnings on standard error. */
-void ctl_perf_data_print(const struct ctl *ctl, struct ctl_perf_data *recording);
-
 #endif
