@@ -49,6 +49,9 @@ void ctl_add_stats_release(struct ctl_add_stats *stats);
 /* Print the summary and release @stats. Returns the worse one of @status and the stats' status. */
 enum ctl_status ctl_add_stats_end(struct ctl_add_stats *stats, enum ctl_status status);
 
+/* Has @path @suffix, and something before it? */
+bool ctl_ends_with(const char *path, const char *suffix);
+
 /* Return @error of bid_store_add() in words. */
 const char *ctl_add_reason(int error, enum bid_link link);
 

@@ -30,7 +30,7 @@ static const char *link_name(enum bid_link link)
 	return names[link];
 }
 
-static bool ends_with(const char *path, const char *suffix)
+bool ctl_ends_with(const char *path, const char *suffix)
 {
 	size_t len = strlen(path), cut = strlen(suffix);
 
@@ -39,9 +39,9 @@ static bool ends_with(const char *path, const char *suffix)
 
 const char *ctl_add_file_reason(const char *path, int error, enum bid_link link)
 {
-	if (error == -ENODATA && ends_with(path, ".dwp"))
+	if (error == -ENODATA && ctl_ends_with(path, ".dwp"))
 		return "no build-id in split DWARF (.dwp) - keep it beside its program";
-	if (error == -ENODATA && ends_with(path, ".dwo"))
+	if (error == -ENODATA && ctl_ends_with(path, ".dwo"))
 		return "no build-id in split DWARF (.dwo) - keep it where its program names it";
 	return ctl_add_reason(error, link);
 }

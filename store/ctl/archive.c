@@ -11,7 +11,7 @@
 #include "api/archive.h"
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "ctl/ctl.h"
+#include "ctl/add.h"
 #include "ctl/fetch_all.h"
 #include "ctl/needed_builds.h"
 #include "ctl/outfile.h"
@@ -37,19 +37,13 @@ static void packing_release(struct packing *packing)
 	bid_store_free(packing->store);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t len = strlen(text), cut = strlen(end);
-
-	return len >= cut && strcmp(text + len - cut, end) == 0;
-}
-
 /* Add the recorded builds, with the ids that perf will look for. */
 static void add_recorded(struct packing *packing)
 {
 	for (size_t i = 0; i < packing->recording.n; i++) {
 		const struct ctl_build *build = &packing->recording.builds[i];
-		bool is_named = build->path[0] == '[' || (build->mode != BID_PERFDATA_GUEST && !ends_in(build->path, " (deleted)"));
+		bool is_named = build->path[0] == '[' ||
+				(build->mode != BID_PERFDATA_GUEST && !ctl_ends_with(build->path, " (deleted)"));
 
 		if (build->id.len)
 			packing->builds[packing->n++] = (struct bid_archive_build){ .id = build->id,

@@ -76,31 +76,31 @@ static const char *list_path(bool kernel, char path[static 64])
 }
 
 /*
- * Write @line to that list. A line for an existing event with equal arguments adds a place to the event. Returns 0; -ENOTSUP
+ * Write @prefix and @text to that list, in one write(2). A line for an existing event with equal arguments adds a place to the event. Returns 0; -ENOTSUP
  * without such a list; or as open(2) and write(2): -EINVAL if the kernel rejects the line, -ENOENT for an unknown file or symbol.
  */
-static int write_line(bool kernel, const char *line)
+static int write_line(bool kernel, const char *prefix, const char *text)
 {
+	char path[64], line[CTL_PROBE_LINE_MAX + PATH_MAX];
+	int len = snprintf(line, sizeof(line), "%s%s\n", prefix, text);
 	bid_auto_fd int fd = -1;
-	char path[64];
 
+	if (len >= (int)sizeof(line))
+		return -EINVAL;
 	/* append: O_TRUNC would remove all events of all users */
 	fd = open(list_path(kernel, path), O_WRONLY | O_APPEND | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ENOTSUP : -errno;
-	return write(fd, line, strlen(line)) < 0 ? -errno : 0;
+	return write(fd, line, (size_t)len) < 0 ? -errno : 0;
 }
 
 /* Does an event "GROUP/EVENT" of any kind exist? */
 static bool has_event(const char *name)
 {
 	const char *top = find_tracefs();
-	bid_auto_free char *path = NULL;
+	char path[CTL_PROBE_LINE_MAX + 64];
 
-	if (asprintf(&path, "%s/events/%s", top ? top : "", name) < 0) {
-		path = NULL;
-		return false;
-	}
+	snprintf(path, sizeof(path), "%s/events/%s", top ? top : "", name);
 	return access(path, F_OK) == 0;
 }
 
@@ -325,11 +325,8 @@ static void take_back(const struct events *events, size_t n)
 {
 	while (n-- > 0) {
 		const struct event *event = &events->events[n];
-		bid_auto_free char *line = NULL;
 
-		if (asprintf(&line, "-:%s\n", event->name) < 0)
-			line = NULL;
-		if (!line || write_line(!event->path, line) < 0)
+		if (write_line(!event->path, "-:", event->name) < 0)
 			bid_warning("cannot remove this event again: '%s'", event->line);
 	}
 }
@@ -363,13 +360,8 @@ static enum ctl_status not_set(const struct event *event, int error)
 static enum ctl_status set_events(const struct events *events)
 {
 	for (size_t i = 0; i < events->n; i++) {
-		bid_auto_free char *line = NULL;
-		int r = asprintf(&line, "%s\n", events->events[i].line) < 0 ? -ENOMEM : 0;
+		int r = write_line(!events->events[i].path, "", events->events[i].line);
 
-		if (r < 0)
-			line = NULL;
-		else
-			r = write_line(!events->events[i].path, line);
 		if (r < 0) {
 			take_back(events, i);
 			return not_set(&events->events[i], r);
