@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The header of a file, where its data is, and the table of build-ids behind the data. */
 #include <errno.h>
-#include <stdlib.h>
 
-#include "base/array.h"
 #include "base/byte_order.h"
-#include "base/cleanup.h"
 #include "perfdata/recording.h"
 
 /* where things are in the header (perf, util/header.h, struct perf_file_header) */
@@ -20,9 +17,6 @@ enum {
 	WHOLE_HEADER = 104,
 	SECTION = 16, /* offset and size, both u64 */
 };
-
-/* A table for 600,000 programs; a longer one is read so far. */
-#define TABLE_MAX (64u << 20)
 
 /* More kinds of events than anybody records at once. */
 #define ATTRS_MAX 4096u
@@ -111,50 +105,30 @@ static int go_to(struct bid_perf *perf, struct bid_input *input, uint64_t offset
 	return r == 0 ? 1 : r == -ENODATA || r == -ESPIPE ? 0 : r;
 }
 
-/* Read @len bytes at the current offset, or as many as there are. */
-static int read_bytes(struct bid_input *input, size_t len, uint8_t **ret_data, size_t *ret_len)
-{
-	bid_auto_free uint8_t *data = NULL;
-	size_t n = 0, room = 0;
-
-	while (n < len) {
-		const uint8_t *from;
-		ssize_t have = bid_input_look(input, 1, &from);
-		size_t take;
-
-		if (have < 0)
-			return (int)have;
-		if (have == 0)
-			break;
-		take = (size_t)have < len - n ? (size_t)have : len - n;
-		/* grow with the bytes read, not with the claimed length */
-		if (bid_array_reserve(data, n, take, room) < 0)
-			return -ENOMEM;
-		memcpy(data + n, from, take);
-		bid_input_take(input, take);
-		n += take;
-	}
-	*ret_data = bid_steal(data);
-	*ret_len = n;
-	return 0;
-}
-
 static int read_table(struct bid_perf *perf, struct bid_input *input, uint64_t offset, uint64_t size)
 {
-	bid_auto_free uint8_t *data = NULL;
-	size_t len = 0, wanted = size < TABLE_MAX ? (size_t)size : TABLE_MAX;
+	uint64_t end = size < UINT64_MAX - offset ? offset + size : UINT64_MAX;
 	int r = go_to(perf, input, offset, "the place of the table of build-ids");
 
-	if (r <= 0)
-		return r;
-	r = read_bytes(input, wanted, &data, &len);
-	if (r < 0)
-		return r;
-	if (len < wanted)
-		perf->summary.cut = true;
-	else if (size > wanted)
-		bid_perf_damage(perf, "a table of build-ids of more than 64 MiB", offset + wanted);
-	return len > 0 ? bid_perf_event_table(perf, data, len, offset, len < wanted) : 0;
+	while (r > 0 && input->offset < end) {
+		const uint8_t *data;
+		ssize_t have = bid_input_look(input, BID_PERF_EVENT_MAX, &data), n = have;
+		bool last = have >= 0 && (uint64_t)have >= end - input->offset;
+
+		if (have >= 0)
+			n = bid_perf_event_table(perf, data, last ? (size_t)(end - input->offset) : (size_t)have, input->offset);
+		if (n < 0)
+			return (int)n;
+		bid_input_take(input, (size_t)n);
+		if (n > 0)
+			continue;
+		if (last || have >= (ssize_t)BID_PERF_EVENT_MAX)
+			bid_perf_damage(perf, BID_PERF_TABLE_DAMAGE, input->offset);
+		else
+			perf->summary.cut = true;
+		return 0;
+	}
+	return r < 0 ? r : 0;
 }
 
 /* Read the sections. A list of them follows the data, one for each feature present, in the order of their numbers. */

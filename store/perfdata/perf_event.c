@@ -229,7 +229,7 @@ static bool next_entry(const struct bid_perf *perf, const uint8_t *data, size_t 
 	return ret_entry->size > BUILD_ID_NAME && ret_entry->size <= len;
 }
 
-int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut)
+ssize_t bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset)
 {
 	struct bid_perf_event entry;
 	size_t at = 0;
@@ -243,7 +243,5 @@ int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len,
 			return r;
 		at += entry.size;
 	}
-	if (at < len && !cut)
-		bid_perf_damage(perf, "an entry of the table of build-ids", offset + at);
-	return 0;
+	return (ssize_t)at;
 }

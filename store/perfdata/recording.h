@@ -67,10 +67,12 @@ int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *
 int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *record);
 
 /*
- * perf_event.c: read @len bytes of a table of build-ids from @offset; with @cut, a partial last entry is no damage. Returns as
- * the functions above.
+ * perf_event.c: read the entries of a table of build-ids that are whole among the @len bytes from @offset. Returns their size, or an
+ * error as the functions above.
  */
-int bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset, bool cut);
+ssize_t bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset);
+
+#define BID_PERF_TABLE_DAMAGE "an entry of the table of build-ids"
 
 /*
  * stream.c: read the records from the offset of @input to @end, UINT64_MAX for the end of the file. Truncation and damage end the

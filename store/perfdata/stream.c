@@ -53,6 +53,16 @@ static void streams_release(struct streams *streams)
 
 static int scan_compressed(struct streams *streams, const struct bid_perf_event *record);
 
+static int take_table(struct bid_perf *perf, const struct bid_perf_event *record)
+{
+	size_t len = record->size - FEATURE_DATA;
+	ssize_t n = bid_perf_event_table(perf, record->data + FEATURE_DATA, len, record->offset);
+
+	if (n >= 0 && (size_t)n < len)
+		bid_perf_damage(perf, BID_PERF_TABLE_DAMAGE, record->offset + (size_t)n);
+	return n < 0 ? (int)n : 0;
+}
+
 /* Read one selected record. Returns 0, -EBADMSG if the next record cannot be found, or another error. */
 static int take_record(struct streams *streams, struct stream *stream, const struct bid_perf_event *record)
 {
@@ -81,8 +91,7 @@ static int take_record(struct streams *streams, struct stream *stream, const str
 	case BID_PERF_EVENT_FEATURE:
 		if (record->size < FEATURE_DATA || bid_load64(big, record->data + FEATURE_NUMBER) != BID_FEATURE_BUILD_ID)
 			return 0;
-		return bid_perf_event_table(stream->perf, record->data + FEATURE_DATA, record->size - FEATURE_DATA, record->offset,
-					    false);
+		return take_table(stream->perf, record);
 	default:
 		return stream->inner ? -EBADMSG : scan_compressed(streams, record);
 	}
