@@ -41,13 +41,6 @@ struct rows {
 	size_t n, room;
 };
 
-static int compare_ids(const struct bid_id *one, const struct bid_id *other)
-{
-	int r = memcmp(one->bytes, other->bytes, BID_ID_MAX);
-
-	return r ? r : one->len - other->len;
-}
-
 /* Fill a row. The row's path is in @path. */
 static void fill_row(struct bid_build_stats *summaries, const struct bid_id *id, struct row *row, char path[static PATH_MAX + 1])
 {
@@ -189,50 +182,39 @@ static int collect_row(void *user, const struct bid_id *id)
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+/* Compare rows in the order @user; rows that it does not tell apart, by their ids. Builds without a path come last. */
+static int compare_rows(const void *a, const void *b, void *user)
 {
 	const struct row *one = a, *other = b;
+	int r = 0;
 
-	return compare_ids(&one->id, &other->id);
-}
-
-/* Order by path, builds without a path last. */
-static int by_path(const void *a, const void *b)
-{
-	const struct row *one = a, *other = b;
-	int r = !*one->path != !*other->path ? !*one->path - !*other->path : strcmp(one->path, other->path);
-
-	return r ? r : compare_ids(&one->id, &other->id);
-}
-
-/* Order by size, the largest first. */
-static int by_size(const void *a, const void *b)
-{
-	const struct row *one = a, *other = b;
-
-	if (one->size != other->size)
-		return one->size > other->size ? -1 : 1;
-	return compare_ids(&one->id, &other->id);
-}
-
-/* Order by time, the newest first. */
-static int by_time(const void *a, const void *b)
-{
-	const struct row *one = a, *other = b;
-	int order = bid_compare_times(&other->changed, &one->changed);
-
-	return order != 0 ? order : compare_ids(&one->id, &other->id);
+	switch (*(const enum ctl_order *)user) {
+	case CTL_BY_PATH:
+		r = !*one->path != !*other->path ? !*one->path - !*other->path : strcmp(one->path, other->path);
+		break;
+	case CTL_BY_SIZE:
+		r = (one->size < other->size) - (one->size > other->size);
+		break;
+	case CTL_BY_TIME:
+		r = bid_compare_times(&other->changed, &one->changed);
+		break;
+	case CTL_BY_ID:
+		break;
+	}
+	if (r == 0)
+		r = memcmp(one->id.bytes, other->id.bytes, BID_ID_MAX);
+	return r ? r : one->id.len - other->id.len;
 }
 
 /* List the builds whose id begins with the byte @first, or all builds for a negative one. */
-static int list_sorted(struct build_listing *listing, int first, int (*order)(const void *a, const void *b))
+static int list_sorted(struct build_listing *listing, int first)
 {
 	struct rows rows = { .summaries = listing->summaries };
 	int r = first < 0 ? bid_store_each_id(listing->store, collect_row, &rows)
 			  : bid_store_each_id_in(listing->store, (uint8_t)first, collect_row, &rows);
 
 	if (rows.n > 0)
-		qsort(rows.rows, rows.n, sizeof(*rows.rows), order);
+		qsort_r(rows.rows, rows.n, sizeof(*rows.rows), compare_rows, (void *)&listing->ctl->order);
 	for (size_t i = 0; i < rows.n; i++) {
 		if (r == 0)
 			r = print_row(listing, &rows.rows[i]);
@@ -242,16 +224,13 @@ static int list_sorted(struct build_listing *listing, int first, int (*order)(co
 	return r;
 }
 
-static int list_builds(struct build_listing *listing, enum ctl_order order)
+static int list_builds(struct build_listing *listing)
 {
-	static int (*const orders[])(const void *a, const void *b) = {
-		[CTL_BY_ID] = by_id, [CTL_BY_PATH] = by_path, [CTL_BY_TIME] = by_time, [CTL_BY_SIZE] = by_size
-	};
-	int first = order == CTL_BY_ID ? 0 : -1, r = bid_build_stats_new(listing->store, &listing->summaries);
+	int first = listing->ctl->order == CTL_BY_ID ? 0 : -1, r = bid_build_stats_new(listing->store, &listing->summaries);
 
 	do {
 		if (r == 0)
-			r = list_sorted(listing, first, orders[order]);
+			r = list_sorted(listing, first);
 	} while (r == 0 && first >= 0 && ++first < 256 && !ferror(stdout));
 	bid_build_stats_free(listing->summaries);
 	return r;
@@ -285,7 +264,7 @@ enum ctl_status ctl_list(const struct ctl *ctl, int argc, char **argv)
 		return ctl_list_content_keys(ctl, store);
 	listing.store = store;
 
-	r = store ? list_builds(&listing, ctl->order) : 0;
+	r = store ? list_builds(&listing) : 0;
 	/* an empty table says nothing */
 	ctl_totals(ctl, CTL_NUMBER("builds", listing.n == 0 && ctl_is_terminal(stdout) ? 0 : CTL_HIDDEN, listing.n),
 		   CTL_SIZE("size", CTL_HIDDEN, listing.size));
