@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <mntent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -38,26 +39,19 @@ static int unescape_path(const char *text, char *ret_path, size_t size)
 	return 0;
 }
 
-/* The user_id= among the @options of a FUSE mount, or (uid_t)-1. */
-static uid_t read_owner(const char *options)
+/* Does one of both lists of options have "ro"? */
+static bool is_read_only(char *options, char *super)
 {
-	const char *option = strstr(options, "user_id=");
+	return hasmntopt(&(struct mntent){ .mnt_opts = options }, "ro") || hasmntopt(&(struct mntent){ .mnt_opts = super }, "ro");
+}
+
+/* The user_id= among the @options of a FUSE mount, or (uid_t)-1. */
+static uid_t read_owner(char *options)
+{
+	const char *option = hasmntopt(&(struct mntent){ .mnt_opts = options }, "user_id");
 	unsigned owner;
 
 	return option && sscanf(option, "user_id=%u", &owner) == 1 ? (uid_t)owner : (uid_t)-1;
-}
-
-static bool has_option(const char *options, const char *wanted)
-{
-	size_t len = strlen(wanted);
-
-	for (;; options++) {
-		if (strncmp(options, wanted, len) == 0 && (options[len] == ',' || options[len] == '\0'))
-			return true;
-		options = strchr(options, ',');
-		if (!options)
-			return false;
-	}
 }
 
 /* Parse @line in place. Returns false for a damaged line. */
@@ -84,7 +78,7 @@ static bool parse_line(char *line, struct ctl_mount *ret_mount)
 	ret_mount->dev = makedev(major, minor);
 	ret_mount->owner = read_owner(super);
 	ret_mount->whole = strcmp(fields[ROOT], "/") == 0;
-	ret_mount->read_only = has_option(fields[OPTIONS], "ro") || has_option(super, "ro");
+	ret_mount->read_only = is_read_only(fields[OPTIONS], super);
 	return unescape_path(fields[POINT], ret_mount->point, sizeof(ret_mount->point)) == 0 &&
 	       unescape_path(source, ret_mount->source, sizeof(ret_mount->source)) == 0;
 }
