@@ -94,8 +94,8 @@ enum {
  * is a file, a FIFO, a directory of perf record, or "-" for standard input. May block on reading.
  *
  * Memory grows with the number of distinct combinations, not with the size of the recording: 4 million of them and 256 MiB of paths
- * at most, then -E2BIG. zstd may need 128 MiB. Compressed data may
- * grow to a thousand times its size; the reader leaves out the rest as damaged. It maps nothing, so a file may shrink meanwhile.
+ * at most, then -E2BIG. zstd may need 128 MiB. Compressed data may grow to a thousand times its size; the reader leaves out the
+ * rest as damaged. It maps nothing, so a file may shrink meanwhile.
  *
  * Returns 0, with damage and truncation in @ret_summary, or
  *   -EINVAL	no perf.data

@@ -67,8 +67,8 @@ int bid_perf_event_build_id(struct bid_perf *perf, const struct bid_perf_event *
 int bid_perf_event_sampled(struct bid_perf *perf, const struct bid_perf_event *record);
 
 /*
- * perf_event.c: read the entries of a table of build-ids that are whole among the @len bytes from @offset. Returns their size, or an
- * error as the functions above.
+ * perf_event.c: read the entries of a table of build-ids that are whole among the @len bytes from @offset. Returns their size, or
+ * an error as the functions above.
  */
 ssize_t bid_perf_event_table(struct bid_perf *perf, const uint8_t *data, size_t len, uint64_t offset);
 
