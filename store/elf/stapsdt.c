@@ -19,7 +19,6 @@ enum {
 	TYPE = 3,
 	GROUP_MAX = 64, /* perf's limit of a group name */
 	LINE_MAX_OF_PERF = 4094,
-	LOADS_MAX = 4096, /* segments; linkers make 2 to 6 */
 	TEXT_MAX = 16 << 20, /* bytes of all definitions; each names the file once more */
 };
 
@@ -44,15 +43,13 @@ static void probes_release(struct probes *probes)
 	free(probes->probes);
 }
 
-/* the file with its load segments and static probes */
+/* the file with its static probes */
 struct probe_source {
 	struct bid_sections sections;
 	const char *path; /* borrowed */
 	char *notes; /* owned */
 	size_t notes_len, align;
 	uint64_t base; /* the address of .stapsdt.base; 0 if there is none */
-	struct bid_segment *loads; /* PT_LOAD, in the order of the file; owned */
-	size_t n_loads, room;
 	regex_t operand; /* owned; the form of an operand of an argument */
 	bool has_operand; /* @operand is valid */
 };
@@ -61,7 +58,6 @@ static void source_release(struct probe_source *source)
 {
 	if (source->has_operand)
 		regfree(&source->operand);
-	free(source->loads);
 	free(source->notes);
 	bid_sections_release(&source->sections);
 }
@@ -106,40 +102,26 @@ static int load_notes(struct probe_source *source)
 	return 0;
 }
 
-static int find_loads(struct probe_source *source)
+/*
+ * Translate @address into an offset in the file, as the kernel's uprobes need it. Returns 1, 0 for an address in no segment of the
+ * file, or an error as bid_elf_reader_at(): the reader limits the cost of all probes.
+ */
+static int to_offset(struct probe_source *source, uint64_t address, uint64_t *ret_offset)
 {
 	const struct bid_header *header = &source->sections.header;
 
-	for (uint64_t i = 0; i < header->phnum && source->n_loads < LOADS_MAX; i++) {
-		struct bid_segment segment;
-		int r = bid_segment_at(&source->sections.reader, header, i, &segment);
+	for (uint64_t i = 0; i < header->phnum; i++) {
+		struct bid_segment load;
+		int r = bid_segment_at(&source->sections.reader, header, i, &load);
 
 		if (r < 0)
 			return r == -ENODATA ? -EBADMSG : r;
-		if (segment.type != PT_LOAD)
-			continue;
-		if (bid_array_grow(source->loads, source->n_loads, source->room) < 0)
-			return -ENOMEM;
-		source->loads[source->n_loads++] = segment;
-	}
-	return 0;
-}
-
-/*
- * Translate @address into an offset in the file, as the kernel's uprobes need it. Returns false for an address in no segment of the
- * file.
- */
-static bool to_offset(const struct probe_source *source, uint64_t address, uint64_t *ret_offset)
-{
-	for (size_t i = 0; i < source->n_loads; i++) {
-		const struct bid_segment *load = &source->loads[i];
-
-		if (address >= load->address && address - load->address < load->size) {
-			*ret_offset = address - load->address + load->offset;
-			return true;
+		if (load.type == PT_LOAD && address >= load.address && address - load.address < load.size) {
+			*ret_offset = address - load.address + load.offset;
+			return 1;
 		}
 	}
-	return false;
+	return 0;
 }
 
 /* Return the text at *@at before @end, and move *@at behind its NUL. */
@@ -286,16 +268,18 @@ static bool is_name(const char *text)
 }
 
 /* Add a probe if the file has its location. */
-static int add_probe(struct probes *probes, const struct probe_source *source, uint64_t location, uint64_t semaphore,
+static int add_probe(struct probes *probes, struct probe_source *source, uint64_t location, uint64_t semaphore,
 		     const char *const texts[3])
 {
 	struct probe probe = { .number = probes->n };
 	uint64_t offset, counter = 0;
 	char group[GROUP_MAX];
+	int r = is_name(texts[0]) && is_name(texts[1]) ? to_offset(source, location, &offset) : 0;
 
-	if (!is_name(texts[0]) || !is_name(texts[1]) || !to_offset(source, location, &offset) ||
-	    (semaphore && !to_offset(source, semaphore, &counter)))
-		return 0;
+	if (r > 0 && semaphore)
+		r = to_offset(source, semaphore, &counter);
+	if (r <= 0)
+		return r;
 	if (bid_array_grow(probes->probes, probes->n, probes->room) < 0)
 		return -ENOMEM;
 	snprintf(group, sizeof(group), "sdt_%s", texts[0]);
@@ -317,7 +301,7 @@ static int add_probe(struct probes *probes, const struct probe_source *source, u
 }
 
 /* Read a note: three addresses, then the texts provider, name and arguments. The last text may be missing. */
-static int read_note(struct probes *probes, const struct probe_source *source, const uint8_t *desc, size_t len)
+static int read_note(struct probes *probes, struct probe_source *source, const uint8_t *desc, size_t len)
 {
 	const char *at, *end = (const char *)desc + len, *texts[3];
 	size_t size = BID_FORM_SIZE(&source->sections.header.form, Addr);
@@ -344,7 +328,7 @@ static int read_note(struct probes *probes, const struct probe_source *source, c
 	return add_probe(probes, source, location, semaphore, texts);
 }
 
-static int read_notes(struct probes *probes, const struct probe_source *source)
+static int read_notes(struct probes *probes, struct probe_source *source)
 {
 	static const char owner[] = "stapsdt";
 	const uint8_t *notes = (const uint8_t *)source->notes;
@@ -423,8 +407,6 @@ int bid_elf_probes(int fd, const char *path, FILE *out)
 		return -ENODATA;
 	if (r == 0)
 		r = load_notes(&source);
-	if (r == 0)
-		r = find_loads(&source);
 	if (r == 0)
 		r = compile_operand(&source);
 	if (r == 0)
