@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "fetch/classify.h"
-#include "fetch/url.h"
 
 #define IDLE_CONNECTIONS 16L
 
