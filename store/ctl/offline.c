@@ -24,7 +24,8 @@ struct mount_order {
 	enum ctl_status status; /* the worst status */
 };
 
-static const char *why_not(int error)
+/* Return why the mount refuses an order with @error; NULL for trouble. */
+static const char *why_refused(int error)
 {
 	switch (error) {
 	case -EROFS:
@@ -39,7 +40,7 @@ static const char *why_not(int error)
 	case -ENOENT:
 		return "it shows only a part of a mount";
 	default:
-		return ctl_mount_trouble(error);
+		return NULL;
 	}
 }
 
@@ -85,8 +86,10 @@ static const char *why_silent(const json_t *state)
 /* Report the state. @error is a negative errno after a failure, or 0. */
 static void report_mount(struct mount_order *orders, const struct ctl_mount *mount, const char *silent, int error)
 {
-	const char *trouble = error < 0 ? why_not(error) : NULL;
+	const char *trouble = error < 0 ? why_refused(error) : NULL;
 
+	if (error < 0 && !trouble)
+		trouble = ctl_mount_trouble(error);
 	if (trouble)
 		bid_error_about(mount->point, error, "%s", trouble);
 	if (!trouble || orders->ctl->json)
@@ -96,21 +99,6 @@ static void report_mount(struct mount_order *orders, const struct ctl_mount *mou
 				 : silent ? "offline"
 					  : "online"),
 			CTL_TEXT("reason", 0, trouble ? trouble : silent));
-}
-
-static enum ctl_status status_of(int error)
-{
-	switch (error) {
-	case -EROFS:
-	case -EACCES:
-	case -EPERM:
-	case -EOPNOTSUPP:
-	case -EBUSY:
-	case -ENOENT:
-		return CTL_REFUSED;
-	default:
-		return CTL_TROUBLE;
-	}
 }
 
 static int order_mount(void *user, const struct ctl_mount *mount)
@@ -135,7 +123,7 @@ static int order_mount(void *user, const struct ctl_mount *mount)
 		status = !silent == !orders->offline ? CTL_DONE : CTL_REFUSED;
 	} else {
 		report_mount(orders, mount, NULL, r);
-		status = status_of(r);
+		status = why_refused(r) ? CTL_REFUSED : CTL_TROUBLE;
 	}
 	if (status > orders->status)
 		orders->status = status;
