@@ -114,11 +114,12 @@ static int take_key(void *user, const struct bid_content_key *key)
 }
 
 enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store *store, const struct ctl_content_keys *which,
-					struct ctl_taken *taken)
+					struct ctl_taken *taken, size_t *ret_n)
 {
 	struct key_removal taking = { .which = which, .store = store, .ctl = ctl, .taken = *taken };
 	int r = bid_store_each_content_key(store, take_key, &taking);
 
+	*ret_n = taking.taken.n - taken->n;
 	*taken = taking.taken;
 	if (r < 0)
 		return ctl_trouble(bid_store_path(store), r, "read the store");

@@ -29,8 +29,8 @@ struct ctl_taken {
 	uint64_t size; /* bytes */
 };
 
-/* Remove and report the selected content keys, and count them into @taken. Returns CTL_DONE also for none. */
+/* Remove and report the selected content keys, add them to @taken, and count them. Returns CTL_DONE also for none. */
 enum ctl_status ctl_remove_content_keys(const struct ctl *ctl, struct bid_store *store, const struct ctl_content_keys *which,
-					struct ctl_taken *taken);
+					struct ctl_taken *taken, size_t *ret_n);
 
 #endif

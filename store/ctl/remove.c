@@ -67,17 +67,6 @@ static int equal_id(void *user, const struct bid_id *id)
 	return bid_id_answers(user, id) || bid_id_answers(id, user);
 }
 
-/* Remove the selected content keys. *@ret_n is their number. */
-static enum ctl_status take_content_keys(struct removal_list *list, struct bid_store *store, const struct ctl_content_keys *which,
-					 size_t *ret_n)
-{
-	size_t before = list->keys.n;
-	enum ctl_status status = ctl_remove_content_keys(list->ctl, store, which, &list->keys);
-
-	*ret_n = list->keys.n - before;
-	return status;
-}
-
 /* Collect --path PATH, a path from the time of the add, which need not exist. For an existing one the real path counts first. */
 static enum ctl_status add_path(struct bid_store *store, const char *path, struct removal_list *list)
 {
@@ -96,7 +85,8 @@ static enum ctl_status add_path(struct bid_store *store, const char *path, struc
 	}
 	if (r < 0 && r != -ENOENT)
 		return ctl_trouble(path, r, "look for builds of this path");
-	status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = build.path, .operand = path }, &keys);
+	status = ctl_remove_content_keys(list->ctl, store, &(struct ctl_content_keys){ .path = build.path, .operand = path },
+					 &list->keys, &keys);
 	if (status == CTL_DONE && r == -ENOENT && keys == 0) {
 		bid_error_about(path, r, "no build of this path in the store");
 		return CTL_REFUSED;
@@ -124,7 +114,8 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 		return CTL_REFUSED;
 	}
 	if (r == -ENODATA) {
-		status = take_content_keys(list, store, &(struct ctl_content_keys){ .path = real, .operand = file }, &keys);
+		status = ctl_remove_content_keys(list->ctl, store, &(struct ctl_content_keys){ .path = real, .operand = file },
+						 &list->keys, &keys);
 		if (status != CTL_DONE || keys > 0)
 			return status;
 	}
@@ -143,7 +134,8 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 static enum ctl_status add_content_key(struct bid_store *store, const char *name, struct removal_list *list)
 {
 	size_t keys;
-	enum ctl_status status = take_content_keys(list, store, &(struct ctl_content_keys){ .name = name, .operand = name }, &keys);
+	enum ctl_status status = ctl_remove_content_keys(
+		list->ctl, store, &(struct ctl_content_keys){ .name = name, .operand = name }, &list->keys, &keys);
 
 	if (status != CTL_DONE || keys > 0)
 		return status;
@@ -257,15 +249,6 @@ enum ctl_status ctl_remove(const struct ctl *ctl, int argc, char **argv)
 	return worst;
 }
 
-/* Find out what update would do with the file @path. */
-static int preview_update(struct bid_store *store, const char *path, struct bid_added *ret_added, bool *ret_replaced)
-{
-	int r = ctl_foresee(store, path, ret_added);
-
-	*ret_replaced = r == 0 && ret_added->known;
-	return r;
-}
-
 enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
@@ -276,8 +259,11 @@ enum ctl_status ctl_update(const struct ctl *ctl, int argc, char **argv)
 		struct bid_added done = { 0 };
 		const char *why = NULL;
 		bool was_there = false;
-		int r = ctl->dry_run ? preview_update(store, argv[i], &done, &was_there)
+		int r = ctl->dry_run ? ctl_foresee(store, argv[i], &done)
 				     : bid_store_update(store, argv[i], ctl->link, &done, &was_there);
+
+		if (ctl->dry_run)
+			was_there = done.known;
 
 		if (r < 0) {
 			why = ctl_add_reason(r, ctl->link);
