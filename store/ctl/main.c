@@ -288,8 +288,7 @@ enum ctl_status ctl_trouble(const char *subject, int error, const char *action)
 
 enum ctl_status ctl_no_memory(void)
 {
-	bid_error_about("bidctl", -ENOMEM, "%s", strerror(ENOMEM));
-	return CTL_TROUBLE;
+	return ctl_trouble("bidctl", -ENOMEM, NULL);
 }
 
 static const struct command *find_command(const char *name)
@@ -332,13 +331,19 @@ static bool has_option(const char *command, size_t index)
 	return false;
 }
 
+/* Print the options of @command alone, or for NULL those of every command. */
 static void print_options(const char *command)
 {
+	bool first = true;
+
 	for (size_t i = 0; i < N_OPTIONS; i++) {
 		char text[64], letter[8] = "    ";
 
 		if (command ? !is_own_option(i, command) : options[i].commands != NULL)
 			continue;
+		if (first)
+			puts(command ? "\nOptions:" : "\nOptions of every command:");
+		first = false;
 		if (options[i].letter)
 			snprintf(letter, sizeof(letter), "-%c, ", options[i].letter);
 		snprintf(text, sizeof(text), "%s--%s%s%s", letter, options[i].name, options[i].argument ? "=" : "",
@@ -347,25 +352,13 @@ static void print_options(const char *command)
 	}
 }
 
-static bool has_own_options(const char *command)
-{
-	for (size_t i = 0; i < N_OPTIONS; i++)
-		if (is_own_option(i, command))
-			return true;
-	return false;
-}
-
 static enum ctl_status print_command_help(const struct command *command)
 {
 	printf("Usage: bidctl %s [OPTION...]%s%s\n%c%s.\n", command->name, *command->operands ? " " : "", command->operands,
 	       command->help[0] - 'a' + 'A', command->help + 1);
 	if (command->more)
 		printf("\n%s", command->more);
-	if (has_own_options(command->name)) {
-		puts("\nOptions:");
-		print_options(command->name);
-	}
-	puts("\nOptions of every command:");
+	print_options(command->name);
 	print_options(NULL);
 	printf("\nSee bidctl-%s(1).\n", command->name);
 	return CTL_DONE;
@@ -377,7 +370,6 @@ static enum ctl_status print_help(void)
 	for (size_t i = 0; i < N_COMMANDS; i++)
 		if (commands[i].run)
 			printf("  %-11s  %s\n", commands[i].name, commands[i].help);
-	puts("\nOptions of every command:");
 	print_options(NULL);
 	puts("\n'bidctl help COMMAND' shows the options of a command.\n"
 	     "Exit status: 0 done, 1 not found or refused, 2 usage, 3 I/O or network trouble.\n"
@@ -614,14 +606,6 @@ static enum ctl_status parse_command(struct ctl *ctl, struct wanted *wanted, int
 	}
 }
 
-static enum ctl_status refuse_of_command(const char *command, const char *option)
-{
-	char subject[64];
-
-	snprintf(subject, sizeof(subject), "--%s", option);
-	return ctl_usage(subject, "not an option of '%s'", command);
-}
-
 static enum ctl_status run_command(const struct ctl *ctl, const struct wanted *wanted, int argc, char **argv)
 {
 	const struct command *command = wanted->command;
@@ -637,9 +621,13 @@ static enum ctl_status run_command(const struct ctl *ctl, const struct wanted *w
 	if (!command)
 		return ctl_usage("bidctl", "no command");
 
-	for (size_t i = 0; i < N_OPTIONS; i++)
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		char subject[64];
+
+		snprintf(subject, sizeof(subject), "--%s", options[i].name);
 		if (wanted->seen & UINT64_C(1) << i && !has_option(command->name, i))
-			return refuse_of_command(command->name, options[i].name);
+			return ctl_usage(subject, "not an option of '%s'", command->name);
+	}
 	argc--;
 	argv++;
 	if (argc < command->min)
@@ -647,11 +635,6 @@ static enum ctl_status run_command(const struct ctl *ctl, const struct wanted *w
 	if (command->max >= 0 && argc > command->max)
 		return ctl_usage(argv[command->max], "too many operands for '%s'", command->name);
 	return command->run ? command->run(ctl, argc, argv) : run_help(argc, argv);
-}
-
-static void point_to_help(const struct command *command)
-{
-	fprintf(stderr, "Try 'bidctl %s%s--help'.\n", command ? command->name : "", command ? " " : "");
 }
 
 /* Does a word look like --json, alone or among letters? */
@@ -700,7 +683,8 @@ int main(int argc, char **argv)
 	if (fflush(stdout) != 0 || ferror(stdout))
 		status = ctl_trouble("standard output", -errno, NULL);
 	if (status == CTL_USAGE && argc > 1)
-		point_to_help(wanted.command);
+		fprintf(stderr, "Try 'bidctl %s%s--help'.\n", wanted.command ? wanted.command->name : "",
+			wanted.command ? " " : "");
 	for (char **dir = ctl.links; dir && *dir; dir++)
 		free(*dir);
 	free(ctl.links);

@@ -384,17 +384,6 @@ void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields)
 	fields_release(fields);
 }
 
-void ctl_begin_tables(const struct ctl *ctl)
-{
-	ctl->envelope->aligned = true;
-	ctl->envelope->heading = NULL;
-}
-
-void ctl_stream(const struct ctl *ctl)
-{
-	ctl->envelope->stream = true;
-}
-
 int ctl_envelope_end(struct ctl_envelope *envelope)
 {
 	close_result(envelope);

@@ -101,11 +101,11 @@ struct ctl_field {
  */
 struct ctl_envelope {
 	const char *command; /* borrowed; NULL for none */
-	bool stream; /* an envelope for each row, on a line of its own */
+	bool stream; /* an envelope for each row, on a line of its own; set by a command without an end */
 	bool begun; /* standard output has the beginning */
 	bool failed; /* out of memory: something is missing */
 	size_t n; /* rows on standard output */
-	bool aligned; /* columns for a terminal; set with the first row */
+	bool aligned; /* columns for a terminal; set with the first row, or by a command that scripts read as JSON alone */
 	const char *heading; /* without --json: first key of the heading above the last row; NULL before */
 	json_t *totals; /* owned; NULL for none */
 	json_t *errors; /* owned; NULL for none */
@@ -131,12 +131,6 @@ int ctl_row_json(const struct ctl *ctl, json_t *row);
 /* Set "totals"; without --json, and unless --quiet, print "KEY VALUE, ..." on standard error. */
 void ctl_totals_of(const struct ctl *ctl, const struct ctl_field *fields);
 #define ctl_totals(ctl, ...) ctl_totals_of(ctl, (const struct ctl_field[]){ __VA_ARGS__, { .key = NULL } })
-
-/* Align the following rows below headings in a pipe, too, for a command that scripts read as JSON alone. */
-void ctl_begin_tables(const struct ctl *ctl);
-
-/* Write an envelope for each row from now on, for a command without an end. */
-void ctl_stream(const struct ctl *ctl);
 
 /* Return the build-id as a JSON string, or null for an empty one. */
 json_t *ctl_json_id(const struct bid_id *id);

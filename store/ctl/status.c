@@ -275,7 +275,8 @@ static enum ctl_status show_status(const struct ctl *ctl)
 	/* report the mounts also after an error of the store: a mount without a daemon may be its cause */
 	status = look_at_store(ctl, &summary);
 	summary.readable = status == CTL_DONE;
-	ctl_begin_tables(ctl);
+	ctl->envelope->aligned = true;
+	ctl->envelope->heading = NULL;
 	print_summary(ctl, &summary);
 	mounts = report_mounts(ctl);
 	return status != CTL_DONE ? status : mounts;

@@ -374,7 +374,7 @@ enum ctl_status ctl_watch(const struct ctl *ctl, int argc, char **argv)
 	ctl_end_signals(&ends);
 	sigprocmask(SIG_BLOCK, &ends, &before);
 	watch.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
-	ctl_stream(ctl);
+	ctl->envelope->stream = true;
 	ctl_add_stats_begin(&watch.stats, ctl, CTL_ADD_STREAM);
 	if (watch.signals < 0)
 		status = ctl_trouble("signals", -errno, "wait for them");
