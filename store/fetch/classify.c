@@ -289,8 +289,6 @@ void bid_classify_deadline(struct bid_transfer *transfer, int64_t now)
 {
 	const struct bid_fetch_config *config = bid_transfer_config(transfer);
 
-	if (transfer->end.outcome != BID_OUTCOME_NONE)
-		return;
 	if (now >= transfer->ends_at) {
 		bid_classify(transfer, BID_OUTCOME_UNAVAILABLE, false, "not done within %g s", config->max_time_ms / 1000.0);
 		/* no failure of the server: the limit is local, and bytes arrive */

@@ -33,7 +33,7 @@ bool bid_classify_ends_with_connection(const struct bid_transfer *transfer);
 /* Set the end of a request that libcurl ended with @code, unless it has one. */
 void bid_classify_end(struct bid_transfer *transfer, CURLcode code);
 
-/* Set the end of a request at the deadline of its state, unless it has one. */
+/* Set the end of a request without one at the deadline of its state. */
 void bid_classify_deadline(struct bid_transfer *transfer, int64_t now);
 
 #endif
