@@ -185,7 +185,7 @@ static int read_header(struct core *core, uint8_t head[static BID_ELF_READER_HEA
 		return r;
 	r = bid_header_read(&core->reader, &core->header);
 	if (r < 0)
-		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+		return bid_elf_reader_damage(r);
 	if (core->header.type != ET_CORE)
 		return -EINVAL;
 	if (core->header.phnum == 0 || core->header.phnum > SEGMENTS_MAX)
@@ -207,7 +207,7 @@ static int read_segments(struct core *core, struct bid_segment *ret_notes)
 		int r = bid_segment_at(&core->reader, &core->header, i, &segment);
 
 		if (r < 0)
-			return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+			return bid_elf_reader_damage(r);
 		if (segment.type == PT_LOAD && segment.size <= segment.memory)
 			core->segments[core->n_segments++] = segment;
 		else if (segment.type == PT_NOTE && notes.size == 0)

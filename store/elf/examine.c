@@ -47,7 +47,8 @@ static int examine_section(const struct bid_sections *sections, const struct bid
 {
 	const char *name;
 
-	if (!bid_section_has_bytes(section))
+	/* a debug file may lack them */
+	if (section->type == SHT_NULL || section->type == SHT_NOBITS || section->size == 0)
 		return 0;
 	if (!bid_sections_inside(sections, section->offset, section->size))
 		return -EBADMSG;
@@ -115,7 +116,7 @@ static int examine_headers(struct bid_sections *sections, struct bid_elf_info *i
 	r = r == 0 ? examine_sections(sections, info) : examine_segments(sections, info);
 	/* cut short meanwhile, or more segments than any file has */
 	if (r < 0)
-		return r == -ENODATA || r == -E2BIG ? -EBADMSG : r;
+		return bid_elf_reader_damage(r);
 	/* from the first bytes, which are here already */
 	bid_elf_reader_init(&reader, sections->reader.head, sections->reader.head_len, sections->fd);
 	r = bid_elf_reader_build_id(&reader, &info->id);

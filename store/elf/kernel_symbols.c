@@ -256,18 +256,12 @@ static int write_symbols(const struct symbol *symbols, size_t n, FILE *out)
 	return 0;
 }
 
-/* Translate the result of a reader of bytes into the result for a whole file. */
-static int of_the_file(int r)
-{
-	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
-}
-
 int bid_elf_is_kernel(int fd)
 {
 	bid_cleanup(bid_sections_release) struct bid_sections sections;
 	int r = bid_sections_open(&sections, fd);
 
-	return of_the_file(r < 0 ? r : is_kernel(&sections));
+	return bid_elf_reader_damage(r < 0 ? r : is_kernel(&sections));
 }
 
 int bid_elf_kallsyms(int fd, FILE *out)
@@ -281,14 +275,14 @@ int bid_elf_kallsyms(int fd, FILE *out)
 	if (r == 0)
 		r = is_kernel(&image.sections);
 	if (r <= 0)
-		return r == 0 ? -ENODATA : of_the_file(r);
+		return r == 0 ? -ENODATA : bid_elf_reader_damage(r);
 	r = look_at_sections(&image);
 	if (r == -ENODATA)
 		return r;
 	if (r == 0)
 		r = read_names(&image);
 	if (r < 0)
-		return of_the_file(r);
+		return bid_elf_reader_damage(r);
 	r = collect_symbols(&image, &symbols, &n);
 	if (r == 0)
 		r = write_symbols(symbols, n, out);

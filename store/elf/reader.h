@@ -7,6 +7,7 @@
 #define BID_ELF_READER_H
 
 #include <elf.h>
+#include <errno.h>
 #include <stddef.h>
 
 #include "base/byte_order.h"
@@ -47,6 +48,12 @@ void bid_elf_reader_allow_table(struct bid_elf_reader *reader, uint64_t n, size_
  *   other	as pread(2)
  */
 int bid_elf_reader_at(struct bid_elf_reader *reader, uint64_t offset, size_t len, const uint8_t **ret_data);
+
+/* Translate an error of these functions for a whole file: one that lacks its headers, or costs too much, is damaged. */
+static inline int bid_elf_reader_damage(int r)
+{
+	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
+}
 
 /* Does the file have @len bytes at @offset? 0 or as bid_elf_reader_at(). @len is not 0. */
 int bid_elf_reader_check(struct bid_elf_reader *reader, uint64_t offset, uint64_t len);

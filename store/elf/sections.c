@@ -10,12 +10,6 @@
 #include "base/cleanup.h"
 #include "base/limits.h"
 
-/* A file that lacks its headers, or costs too much, is damaged. */
-static int damage_of(int r)
-{
-	return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
-}
-
 int bid_sections_open(struct bid_sections *sections, int fd)
 {
 	struct bid_header *header = &sections->header;
@@ -33,7 +27,7 @@ int bid_sections_open(struct bid_sections *sections, int fd)
 		r = bid_header_read(&sections->reader, header);
 	if (r == 0 && header->shoff != 0 && header->shnum == 0)
 		r = bid_header_read_large_counts(&sections->reader, header);
-	return damage_of(r);
+	return bid_elf_reader_damage(r);
 }
 
 void bid_sections_release(struct bid_sections *sections)
@@ -62,7 +56,7 @@ int bid_section_at(struct bid_sections *sections, uint64_t index, struct bid_sec
 	int r = bid_elf_reader_at(&sections->reader, header->shoff + index * header->shentsize, header->shentsize, &data);
 
 	if (r < 0)
-		return damage_of(r);
+		return bid_elf_reader_damage(r);
 	*ret_section = (struct bid_section){
 		.name = BID_FORM_FIELD(form, data, Shdr, sh_name),
 		.type = BID_FORM_FIELD(form, data, Shdr, sh_type),

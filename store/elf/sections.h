@@ -63,10 +63,4 @@ static inline bool bid_sections_inside(const struct bid_sections *sections, uint
 	return offset <= sections->file_size && size <= sections->file_size - offset;
 }
 
-/* Does @section have bytes in the original file? A debug file may lack them. */
-static inline bool bid_section_has_bytes(const struct bid_section *section)
-{
-	return section->type != SHT_NULL && section->type != SHT_NOBITS && section->size > 0;
-}
-
 #endif

@@ -96,7 +96,7 @@ static int load_notes(struct probe_source *source)
 		return r < 0 ? r : -ENODATA;
 	r = bid_elf_reader_table(source->sections.fd, notes.offset, notes.size, NOTES_MAX, &source->notes);
 	if (r < 0)
-		return r == -E2BIG || r == -ENODATA ? -EBADMSG : r;
+		return bid_elf_reader_damage(r);
 	source->notes_len = notes.size;
 	source->align = notes.align == 8 ? 8 : 4;
 	return 0;
@@ -115,7 +115,7 @@ static int to_offset(struct probe_source *source, uint64_t address, uint64_t *re
 		int r = bid_segment_at(&source->sections.reader, header, i, &load);
 
 		if (r < 0)
-			return r == -ENODATA ? -EBADMSG : r;
+			return bid_elf_reader_damage(r);
 		if (load.type == PT_LOAD && address >= load.address && address - load.address < load.size) {
 			*ret_offset = address - load.address + load.offset;
 			return 1;
@@ -414,7 +414,7 @@ int bid_elf_probes(int fd, const char *path, FILE *out)
 	if (r == 0 && probes.n == 0)
 		r = -ENODATA;
 	if (r < 0)
-		return r == -E2BIG ? -EBADMSG : r;
+		return r;
 	sort_probes(&probes);
 	write_probes(&probes, out);
 	return ferror(out) ? -ENOMEM : 0;
