@@ -96,25 +96,13 @@ static void note_replaced(struct ctl_build *build, const struct bid_id *found, t
 	build->mtime = mtime;
 }
 
-/* Put the program behind the descriptor path @name into @debug_files. */
-static int want_debug_file(struct ctl_debug_files *debug_files, const char *name, const struct bid_id *id)
-{
-	char path[PATH_MAX];
-	ssize_t len = readlink(name, path, sizeof(path) - 1);
-
-	if (len < 0)
-		return 0;
-	path[len] = '\0';
-	return ctl_debug_files_want(debug_files, path, id);
-}
-
 int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_build *build, struct ctl_debug_files *debug_files)
 {
 	struct bid_added added;
 	struct bid_id found = { 0 };
 	bid_auto_fd int fd = -1;
 	struct stat st;
-	char name[BID_FD_PATH_MAX];
+	char name[BID_FD_PATH_MAX], path[PATH_MAX];
 	int r;
 
 	fd = open_build(ctl, build, &st, name);
@@ -137,7 +125,9 @@ int ctl_add_build(const struct ctl *ctl, struct bid_store *store, struct ctl_bui
 		return 0;
 	}
 	build->state = added.known ? CTL_BUILD_KNOWN : CTL_BUILD_ADDED;
-	return debug_files && added.kind == BID_KIND_ELF ? want_debug_file(debug_files, name, &added.id) : 0;
+	if (!debug_files || added.kind != BID_KIND_ELF || bid_path_of(fd, path, sizeof(path)) < 0)
+		return 0;
+	return ctl_debug_files_want(debug_files, path, &added.id);
 }
 
 /* Is the file shorter than its mapping? The last page exceeds the file by less than the largest page size. */

@@ -501,6 +501,13 @@ static enum ctl_status get_many(struct getting *getting, enum bid_kind kind)
 	return status == CTL_DONE ? reported : status;
 }
 
+static enum bid_kind kind_of(const char *text)
+{
+	if (strcmp(text, "source") == 0)
+		return BID_KIND_SOURCE;
+	return strcmp(text, "section") == 0 ? BID_KIND_SECTION : bid_kind_parse(text);
+}
+
 /*
  * Parse @argv: KIND, "source" PATH, "section" NAME or nothing. @ret_artifact receives the kind, BID_KIND_NONE for nothing, and a
  * subpath for the caller to release.
@@ -510,19 +517,19 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_artifact *re
 	static const char *const kinds[] = { "debuginfo", "elf",	"executable", "kallsyms", "probes",
 					     "vdso",	  "unstripped", "source",     "section",  NULL };
 	struct bid_subpath *subpath = NULL;
-	bool source, section;
+	bool source, named;
 	int r;
 
 	if (argc == 0)
 		return CTL_DONE;
-	source = strcmp(argv[0], "source") == 0;
-	section = strcmp(argv[0], "section") == 0;
-	if (argc > 1 + (source || section))
-		return ctl_usage(argv[1 + (source || section)], "too many operands for 'get'");
-	ret_artifact->kind = source ? BID_KIND_SOURCE : section ? BID_KIND_SECTION : bid_kind_parse(argv[0]);
+	ret_artifact->kind = kind_of(argv[0]);
+	source = ret_artifact->kind == BID_KIND_SOURCE;
+	named = bid_kind_has_subpath(ret_artifact->kind);
+	if (argc > 1 + named)
+		return ctl_usage(argv[1 + named], "too many operands for 'get'");
 	if (ret_artifact->kind == BID_KIND_NONE)
 		return ctl_word("kind of artifact", argv[0], kinds) < 0 ? CTL_USAGE : CTL_DONE;
-	if (!source && !section)
+	if (!named)
 		return CTL_DONE;
 	if (argc == 1)
 		return ctl_usage(argv[0], "'%s' needs %s behind it", argv[0],
@@ -536,17 +543,12 @@ static enum ctl_status parse_kind(int argc, char **argv, struct bid_artifact *re
 	return CTL_DONE;
 }
 
-static bool is_kind(const char *text)
-{
-	return bid_kind_parse(text) != BID_KIND_NONE || strcmp(text, "source") == 0 || strcmp(text, "section") == 0;
-}
-
 /* Swap the operands if the kind comes first, as in debuginfod-find(1). */
 static void swap_kind(const struct ctl *ctl, int argc, char **argv)
 {
 	char *first = argv[0];
 
-	if (has_source(ctl) || argc < 2 || !is_kind(first) || is_kind(argv[1]))
+	if (has_source(ctl) || argc < 2 || kind_of(first) == BID_KIND_NONE || kind_of(argv[1]) != BID_KIND_NONE)
 		return;
 	argv[0] = argv[1];
 	argv[1] = first;

@@ -76,8 +76,9 @@ static const char *list_path(bool kernel, char path[static 64])
 }
 
 /*
- * Write @prefix and @text to that list, in one write(2). A line for an existing event with equal arguments adds a place to the event. Returns 0; -ENOTSUP
- * without such a list; or as open(2) and write(2): -EINVAL if the kernel rejects the line, -ENOENT for an unknown file or symbol.
+ * Write @prefix and @text to that list, in one write(2). A line for an existing event with equal arguments adds a place to the
+ * event. Returns 0; -ENOTSUP without such a list; or as open(2) and write(2): -EINVAL if the kernel rejects the line, -ENOENT for
+ * an unknown file or symbol.
  */
 static int write_line(bool kernel, const char *prefix, const char *text)
 {
