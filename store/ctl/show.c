@@ -205,12 +205,11 @@ static enum ctl_status show_path(const struct ctl *ctl, struct bid_store *store,
 enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 {
 	ctl_auto_store struct bid_store *store = NULL;
-	bid_auto_free char *text = NULL;
-	enum ctl_status status;
+	enum ctl_status status = ctl_open_store(ctl, CTL_READ, &store);
+	struct showing showing = { .ctl = ctl, .store = store };
 	struct bid_id id;
 	int r;
 
-	status = ctl_open_store(ctl, CTL_READ, &store);
 	if (status != CTL_DONE)
 		return status;
 	/* as the store writes paths: "/usr/bin/ls", "[vdso]" */
@@ -219,15 +218,12 @@ enum ctl_status ctl_show(const struct ctl *ctl, int argc, char **argv)
 	r = ctl_which(store, argv[0], &id);
 	if ((r == -EINVAL || r == -ENOENT) && access(argv[0], F_OK) == 0)
 		return show_path(ctl, store, argv[0]);
+	if (r == 0)
+		r = show_build(&showing, &id);
 	if (r < 0)
 		return ctl_which_failed(argv[0], r);
-	r = info_of(store, &id, &text);
-	if (r == -ENOENT) {
-		bid_error_about(argv[0], r, "dangling link: the store has no file of this build");
-		return CTL_REFUSED;
-	}
-	if (r < 0)
-		return ctl_which_failed(argv[0], r);
-	r = ctl->json ? ctl_row_json(ctl, json_loads(text, 0, NULL)) : show_text(text);
-	return r < 0 ? ctl_which_failed(argv[0], r) : CTL_DONE;
+	if (showing.n > 0)
+		return CTL_DONE;
+	bid_error_about(argv[0], -ENOENT, "dangling link: the store has no file of this build");
+	return CTL_REFUSED;
 }
