@@ -185,7 +185,7 @@ void bid_broker_cancel(struct bid_broker *broker, uint64_t waiter_id)
 		waiter = NULL;
 	}
 	if (waiter)
-		bid_waiter_leave(waiter);
+		bid_waiter_leave(waiter, false);
 	pthread_mutex_unlock(&broker->lock);
 
 	if (waiter)

@@ -10,10 +10,8 @@
 
 #include "api/artifact.h"
 #include "api/download_lock.h"
-#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/local_error.h"
 #include "base/log.h"
 
 #define LOCK_POLL_MS 50 /* between two polls of the lock of another process */
@@ -76,8 +74,7 @@ static void leave_bucket(struct bid_download *download)
 		*at = download->next;
 }
 
-/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
-static void unlock_download(struct bid_download *download)
+void bid_download_unlock(struct bid_download *download)
 {
 	if (atomic_exchange(&download->lock_wait.holds, false))
 		bid_download_locks_unlock(download->broker->download_locks, download->lock_wait.key);
@@ -89,8 +86,7 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-/* Let a disk worker call @task without the lock, as a job of @size. Under the lock. */
-static void queue_task(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size)
+void bid_download_queue(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size)
 {
 	if (!download->job.queued)
 		bid_download_ref(download);
@@ -101,19 +97,6 @@ static void queue_task(struct bid_download *download, void (*task)(struct bid_do
 /* tasks */
 static void lock_or_poll(struct bid_download *download);
 static void derive_artifact(struct bid_download *download);
-static void wait_for_whole_file(struct bid_download *download);
-static void derive_from_whole_file(struct bid_download *download);
-
-static void note_whole_file_result(struct bid_download *download, int result, const struct bid_download *whole)
-{
-	struct bid_whole_file_wait *wait = &download->whole_file;
-
-	wait->first_report = download->n_reports;
-	if (whole)
-		bid_download_copy_reports(download, whole);
-	wait->result = result;
-	queue_task(download, derive_from_whole_file, BID_JOB_DERIVATION);
-}
 
 static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
 {
@@ -177,7 +160,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 
 	if (waiter->dependent) {
 		pthread_mutex_lock(&broker->lock);
-		note_whole_file_result(waiter->dependent, error, download);
+		bid_whole_file_note_result(waiter->dependent, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -254,7 +237,7 @@ void bid_download_drop_kept(struct bid_broker *broker, const struct bid_artifact
 }
 
 /* Report a reason against a request to candidate @i, from the negative cache or for want of a signature. Without the lock. */
-static void skip_candidate(struct bid_download *download, size_t i)
+static void report_known(struct bid_download *download, size_t i)
 {
 	const struct bid_candidate *candidate = &download->machine.candidates[i];
 	const struct bid_server *server = candidate->from->server;
@@ -276,25 +259,19 @@ static void skip_candidate(struct bid_download *download, size_t i)
 	bid_download_step(download, BID_EVENT_REPORTED, i);
 }
 
-/* May a result come from the debuginfo and the ELF file? */
-static bool has_whole_files(const struct bid_download *download)
-{
-	return download->artifact.kind == BID_KIND_SECTION || download->artifact.kind == BID_KIND_UNSTRIPPED;
-}
-
 static bool has_tried_whole_files(const struct bid_download *download)
 {
-	return has_whole_files(download) && download->machine.whole_files < BID_WHOLE_FILES_MAX;
+	return download->machine.whole_files_tried > 0;
 }
 
-/* Choose the order of the servers for @download, before its first attempt. Without the lock. */
-static void order_servers(struct bid_download *download)
+/* List the candidates of @download: all servers, the last one that delivered first. Without the lock. */
+static void list_candidates(struct bid_download *download)
 {
 	struct bid_broker *broker = download->broker;
 	struct bid_machine *machine = &download->machine;
 
 	pthread_mutex_lock(&broker->lock);
-	if (has_whole_files(download))
+	if (bid_whole_file_is_used(download))
 		machine->whole_files = BID_WHOLE_FILES_MAX;
 	if (download->artifact.kind == BID_KIND_UNSTRIPPED) {
 		pthread_mutex_unlock(&broker->lock);
@@ -308,7 +285,7 @@ static void order_servers(struct bid_download *download)
 	pthread_mutex_unlock(&broker->lock);
 
 	for (size_t i = 0; i < machine->n; i++)
-		skip_candidate(download, i);
+		report_known(download, i);
 }
 
 /* Send the request of candidate @i. Returns 0, or -ENOMEM or an error of the server without an attempt. Under the lock. */
@@ -369,30 +346,6 @@ static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
-/* Take the waiter for a whole file out of the download of the whole file. Under the lock. */
-static void cancel_whole_file(struct bid_download *download)
-{
-	bool timed_out = download->machine.state == BID_DOWNLOAD_TIMED_OUT;
-	struct bid_waiter *waiter = &download->whole_file.waiter;
-	struct bid_download *whole = waiter->download;
-
-	waiter->cancelled = true;
-	/* otherwise its answer is coming */
-	if (!whole)
-		return;
-	remove_waiter(waiter);
-	/* a reader may return for the file */
-	whole->may_return |= timed_out;
-	if (timed_out && whole->n_waiters == 0)
-		bid_download_step_locked(whole, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
-	else if (is_unwanted(whole))
-		bid_download_step_locked(whole, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
-	/* the next waiter starts another download */
-	if (whole->machine.state == BID_DOWNLOAD_TIMED_OUT)
-		leave_bucket(whole);
-	note_whole_file_result(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
-}
-
 /* Cancel the attempts of @candidates, and the wait for a whole file. Under the lock. */
 static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool whole_file)
 {
@@ -406,7 +359,7 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		server->ops->cancel(server, candidate->attempt);
 	}
 	if (whole_file)
-		cancel_whole_file(download);
+		bid_whole_file_cancel(download);
 }
 
 struct bid_actions bid_download_step_locked(struct bid_download *download, enum bid_machine_event event, size_t candidate)
@@ -422,7 +375,7 @@ struct bid_actions bid_download_step_locked(struct bid_download *download, enum 
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_whole_file);
 		if (actions.whole_file)
-			queue_task(download, wait_for_whole_file, 0);
+			bid_download_queue(download, bid_whole_file_await, 0);
 		/* the next poll ends a download that does not start any more */
 		if (machine->state != BID_DOWNLOAD_NEW && download->lock_wait.poll_timer.timers)
 			bid_broker_arm(broker, &download->lock_wait.poll_timer, 0);
@@ -452,7 +405,7 @@ static void deliver_result(struct bid_download *download, int error, struct bid_
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_tried_whole_files(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->artifact, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	unlock_download(download);
+	bid_download_unlock(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);
@@ -563,7 +516,7 @@ static bool derive_later(struct bid_download *download)
 	pthread_mutex_lock(&download->broker->lock);
 	wanted = download->machine.state == BID_DOWNLOAD_NEW;
 	if (wanted)
-		queue_task(download, derive_artifact, BID_JOB_DERIVATION);
+		bid_download_queue(download, derive_artifact, BID_JOB_DERIVATION);
 	pthread_mutex_unlock(&download->broker->lock);
 	return wanted;
 }
@@ -583,7 +536,7 @@ static void find_or_request(struct bid_download *download, enum bid_derive deriv
 		return;
 	/* with a TTL, each server has a negative entry, which becomes its report */
 	if (r == -EINPROGRESS || r == -EAGAIN || ttl > 0) {
-		order_servers(download);
+		list_candidates(download);
 		bid_download_step(download, BID_EVENT_START, BID_NO_CANDIDATE);
 	} else {
 		bid_download_set_result(download, r, &file);
@@ -647,92 +600,6 @@ static void lock_or_poll(struct bid_download *download)
 	find_or_request(download, BID_NEVER_DERIVE);
 }
 
-/*
- * May a whole file have the section, after @error of the last request of @download? Servers without sections send any response, and
- * one of several servers may be dead. If all are dead, another request is useless.
- */
-static bool may_be_elsewhere(int error, const struct bid_download *download)
-{
-	if (error == 0 || error == -ENOENT || bid_is_unusable(error))
-		return true;
-	if (error != -EHOSTUNREACH)
-		return false;
-	for (size_t i = download->whole_file.first_report; i < download->n_reports; i++) {
-		enum bid_outcome outcome = download->reports[i]->outcome;
-
-		if (bid_outcome_is_no(outcome) || outcome == BID_OUTCOME_REFUSED || outcome == BID_OUTCOME_REJECTED)
-			return true;
-	}
-	return false;
-}
-
-/* Returns the number of the whole file that @download waits for. By its task. */
-static size_t whole_file_index(const struct bid_download *download)
-{
-	return BID_WHOLE_FILES_MAX - 1 - download->machine.whole_files;
-}
-
-/* Keep the first @error other than an absence. */
-static void note_whole_file_error(struct bid_whole_file_wait *wait, int error)
-{
-	if (error != 0 && error != -ENOENT && wait->error == 0)
-		wait->error = error;
-}
-
-/*
- * Wait for the next whole file. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
- * served. Releases the lock of the section: other processes need not wait any more.
- */
-static void wait_for_whole_file(struct bid_download *download)
-{
-	size_t index = whole_file_index(download);
-	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_whole_file(index) };
-	struct bid_waiter *waiter = &download->whole_file.waiter;
-	struct bid_broker *broker = download->broker;
-	int error = index == 0 ? bid_download_reported_error(download) : 0;
-	bool waits = may_be_elsewhere(error, download);
-
-	pthread_mutex_lock(&broker->lock);
-	if (waits && download->machine.state == BID_DOWNLOAD_RUNNING && download->n_waiters == 0) {
-		error = -ETIMEDOUT;
-		waits = false;
-	}
-	*waiter = (struct bid_waiter){
-		.state = BID_WAITER_BUSY,
-		.dependent = download,
-		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
-	};
-	pthread_mutex_unlock(&broker->lock);
-	if (!waits) {
-		bid_download_set_result(download, error, NULL);
-		return;
-	}
-	note_whole_file_error(&download->whole_file, error);
-	unlock_download(download);
-	bid_broker_submit(broker, waiter, &artifact);
-}
-
-/* Derive the artifact from a whole file, after its download. */
-static void derive_from_whole_file(struct bid_download *download)
-{
-	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
-	struct bid_whole_file_wait *wait = &download->whole_file;
-	int result = wait->result, r = result;
-
-	/* an unstripped file needs both */
-	if (download->artifact.kind == BID_KIND_UNSTRIPPED ? r == 0 : may_be_elsewhere(r, download))
-		r = bid_broker_find(download->broker, &download->artifact, BID_MAY_DERIVE, &file, NULL);
-	if (r != -EINPROGRESS) {
-		bid_download_set_result(download, r, &file);
-		return;
-	}
-	/* the debuginfo's section headers decide */
-	if (result == 0 && whole_file_index(download) == 0)
-		wait->error = 0;
-	note_whole_file_error(wait, result);
-	bid_download_step(download, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
-}
-
 static void derive_artifact(struct bid_download *download)
 {
 	bool wanted;
@@ -758,7 +625,7 @@ static void run_task(struct bid_job *job)
 /* Under the lock. */
 static void expire_poll_timer(void *user)
 {
-	queue_task(user, lock_or_poll, 0);
+	bid_download_queue(user, lock_or_poll, 0);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)
@@ -890,11 +757,17 @@ void bid_broker_submit(struct bid_broker *broker, struct bid_waiter *waiter, con
 	unref_unlocked(seen);
 }
 
-void bid_waiter_leave(struct bid_waiter *waiter)
+void bid_waiter_leave(struct bid_waiter *waiter, bool timed_out)
 {
 	struct bid_download *download = waiter->download;
 
 	remove_waiter(waiter);
-	if (is_unwanted(download))
+	download->may_return |= timed_out;
+	if (timed_out && download->n_waiters == 0)
+		bid_download_step_locked(download, BID_EVENT_TIMEOUT, BID_NO_CANDIDATE);
+	else if (is_unwanted(download))
 		bid_download_step_locked(download, BID_EVENT_CANCEL, BID_NO_CANDIDATE);
+	/* the next waiter starts another download */
+	if (timed_out && download->machine.state == BID_DOWNLOAD_TIMED_OUT)
+		leave_bucket(download);
 }

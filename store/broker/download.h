@@ -3,7 +3,7 @@
  * A download: the waiters for one artifact, and its attempts, each a transfer from one server.
  *
  * bid_broker_submit()		a waiter joins a download, or makes one, and starts it: takes the lock between processes, or
- *				polls it; looks into the store, orders the servers, starts the first attempt
+ *				polls it; looks into the store, lists the candidates, starts the first attempt
  * attempt.c			receives, checks and publishes the body of one server
  * bid_download_step()		an event, for the machine (machine.h); runs its actions: starts and cancels attempts
  * bid_download_set_result()	the result is known; answers the waiters
@@ -134,8 +134,11 @@ static inline bool bid_attempt_has_no_room(const struct bid_attempt *attempt)
 	return attempt->error == -ENOSPC && (attempt->received == 0 || (attempt->txn && *bid_txn_reason(attempt->txn)));
 }
 
-/* Take @waiter out of its download, and cancel the download if no caller wants it any more. Under the lock. */
-void bid_waiter_leave(struct bid_waiter *waiter);
+/*
+ * Take @waiter out of its download, and cancel the download if no caller wants it any more. After @timed_out, its caller may
+ * return: a download without a sent request times out, others continue. Under the lock.
+ */
+void bid_waiter_leave(struct bid_waiter *waiter, bool timed_out);
 
 /* Use up the id of @waiter before its answer. Under the lock. */
 void bid_waiter_detach(struct bid_broker *broker, struct bid_waiter *waiter);
@@ -183,6 +186,29 @@ static inline int bid_result_error(int error)
 {
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
+
+/* Let a disk worker call @task without the lock, as a job of @size. Under the lock. */
+void bid_download_queue(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size);
+
+/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
+void bid_download_unlock(struct bid_download *download);
+
+/* whole_file.c */
+
+/* May the artifact come from the debuginfo and the ELF file? */
+bool bid_whole_file_is_used(const struct bid_download *download);
+
+/*
+ * Wait for the next whole file. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
+ * served. Releases the lock of the section: other processes need not wait any more.
+ */
+void bid_whole_file_await(struct bid_download *download);
+
+/* Take the result of the wait, and the reports of @whole, which may be NULL; derive the artifact. Under the lock. */
+void bid_whole_file_note_result(struct bid_download *download, int result, const struct bid_download *whole);
+
+/* End the wait, of a download that is cancelled or timed out. Under the lock. */
+void bid_whole_file_cancel(struct bid_download *download);
 
 /* attempt.c */
 

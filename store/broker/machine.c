@@ -165,14 +165,14 @@ static void start_next_or_end(struct bid_machine *machine, enum bid_machine_even
 	if (is_undecided(machine) &&
 	    (event != BID_EVENT_START || !has_candidate(machine, BID_CANDIDATE_QUEUED, BID_CANDIDATE_CHOSEN)))
 		next = find_next(machine);
-	more = busy || next != BID_NO_CANDIDATE || machine->whole_files > 0;
+	more = busy || next != BID_NO_CANDIDATE || machine->whole_files_tried < machine->whole_files;
 	if (machine->unwanted && more && machine->state == BID_DOWNLOAD_RUNNING && bid_machine_is_cancellable(machine))
 		abandon_download(machine, BID_DOWNLOAD_CANCELLED, actions);
 	if (machine->state == BID_DOWNLOAD_RUNNING && next != BID_NO_CANDIDATE) {
 		machine->candidates[next].state = BID_CANDIDATE_QUEUED;
 		actions->start = next;
-	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->whole_files > 0) {
-		machine->whole_files--;
+	} else if (!busy && machine->state == BID_DOWNLOAD_RUNNING && machine->whole_files_tried < machine->whole_files) {
+		machine->whole_files_tried++;
 		machine->awaits_whole_file = true;
 		actions->whole_file = true;
 	} else if (!busy && machine->state >= BID_DOWNLOAD_RUNNING && machine->state <= BID_DOWNLOAD_TIMED_OUT) {

@@ -84,7 +84,8 @@ struct bid_candidate {
 struct bid_machine {
 	enum bid_download_state state;
 	bool unwanted; /* no waiter is left, and no earlier one may return */
-	unsigned whole_files; /* whole files left to wait for, after the last candidate */
+	unsigned whole_files; /* whole files to wait for, after the last candidate */
+	unsigned whole_files_tried; /* those waited for, with the present one */
 	bool awaits_whole_file; /* the download of a whole file is in flight */
 	struct bid_candidate *candidates; /* in the order of starts */
 	size_t n;
