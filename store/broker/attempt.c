@@ -19,22 +19,18 @@ static enum bid_candidate_state state_of(const struct bid_attempt *attempt)
 	return attempt->download->machine.candidates[attempt->candidate].state;
 }
 
-static void run_attempt(struct bid_job *job);
+/* jobs */
+static void run_make_room(struct bid_job *job);
+static void run_decide(struct bid_job *job);
 
-/* Queue @attempt for a disk worker, to make @room or to decide, as a job of @size. Under the lock. */
-static void queue_attempt(struct bid_attempt *attempt, enum bid_attempt_room room, uint64_t size)
-{
-	attempt->room = room;
-	attempt->job.run = run_attempt;
-	bid_broker_queue(attempt->download->broker, &attempt->job, size);
-}
-
-/* Queue @attempt, whose server is done. Under the lock. */
+/* Queue @attempt, whose server is done, for a disk worker. Under the lock. */
 static void queue_done(struct bid_attempt *attempt)
 {
 	bool is_complete = attempt->report.outcome == BID_OUTCOME_FOUND && attempt->error == 0;
 
-	queue_attempt(attempt, BID_ATTEMPT_ROOM_ENOUGH, is_complete ? attempt->received : 0);
+	attempt->job.run = run_decide;
+	attempt->job.commits = true;
+	bid_broker_queue(attempt->download->broker, &attempt->job, is_complete ? attempt->received : 0);
 }
 
 /* Note an @event that does not end the download. By the thread of the server, without the lock. */
@@ -199,7 +195,8 @@ static int receive_body(void *user, const void *data, size_t len)
 
 	if (r == -EAGAIN) {
 		pthread_mutex_lock(&broker->lock);
-		queue_attempt(attempt, BID_ATTEMPT_ROOM_WANTED, BID_JOB_EVICTION);
+		attempt->job.run = run_make_room;
+		bid_broker_queue(broker, &attempt->job, BID_JOB_EVICTION);
 		pthread_mutex_unlock(&broker->lock);
 		return -EAGAIN;
 	}
@@ -239,7 +236,7 @@ static void receive_done(void *user, const struct bid_server_report *report)
 				 outcome_of(attempt, &text) == BID_OUTCOME_CANCELLED ? BID_EVENT_DONE_CANCELLED : BID_EVENT_DONE,
 				 attempt->candidate);
 	/* otherwise the worker that makes room queues it */
-	if (attempt->room != BID_ATTEMPT_ROOM_MAKING)
+	if (!attempt->makes_room)
 		queue_done(attempt);
 	pthread_mutex_unlock(&broker->lock);
 }
@@ -297,28 +294,6 @@ static void end_attempt(struct bid_attempt *attempt, enum bid_machine_event even
 
 	drop_attempt(attempt);
 	bid_download_step(download, event, candidate);
-}
-
-/* Evict for the rest of the body, and resume the transfer. Under the lock, released in between; @attempt may be freed then. */
-static void make_room(struct bid_attempt *attempt)
-{
-	struct bid_broker *broker = attempt->download->broker;
-	struct bid_server *server = attempt->from->server;
-
-	/* done() follows */
-	if (state_of(attempt) == BID_CANDIDATE_STOPPED) {
-		attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-		return;
-	}
-	attempt->room = BID_ATTEMPT_ROOM_MAKING;
-	pthread_mutex_unlock(&broker->lock);
-	bid_txn_make_room(attempt->txn);
-	pthread_mutex_lock(&broker->lock);
-	attempt->room = BID_ATTEMPT_ROOM_ENOUGH;
-	if (state_of(attempt) == BID_CANDIDATE_DECIDING || state_of(attempt) == BID_CANDIDATE_DROPPING)
-		queue_done(attempt);
-	else
-		server->ops->resume(server, attempt);
 }
 
 static struct bid_origin origin_of(const struct bid_attempt *attempt)
@@ -456,18 +431,35 @@ static void decide_outcome(struct bid_attempt *attempt)
 		prefetch_dwz(download, &alt);
 }
 
-/* bid_job.run: evict for the rest of the body, or check and publish it. Frees the attempt at its end. */
-static void run_attempt(struct bid_job *job)
+/* Evict for the rest of the body, and resume the transfer. The attempt may be freed meanwhile, if it is done. */
+static void run_make_room(struct bid_job *job)
+{
+	struct bid_attempt *attempt = job->attempt;
+	struct bid_broker *broker = attempt->download->broker;
+	struct bid_server *server = attempt->from->server;
+
+	/* done() follows */
+	if (state_of(attempt) == BID_CANDIDATE_STOPPED)
+		return;
+	attempt->makes_room = true;
+	pthread_mutex_unlock(&broker->lock);
+	bid_txn_make_room(attempt->txn);
+	pthread_mutex_lock(&broker->lock);
+	attempt->makes_room = false;
+	if (state_of(attempt) == BID_CANDIDATE_DECIDING || state_of(attempt) == BID_CANDIDATE_DROPPING)
+		queue_done(attempt);
+	else
+		server->ops->resume(server, attempt);
+}
+
+/* Check and publish the body, or drop it. Frees the attempt. */
+static void run_decide(struct bid_job *job)
 {
 	struct bid_attempt *attempt = job->attempt;
 	struct bid_download *download = attempt->download;
 	struct bid_broker *broker = download->broker;
 	bool wanted;
 
-	if (attempt->room != BID_ATTEMPT_ROOM_ENOUGH) {
-		make_room(attempt);
-		return;
-	}
 	download->committing = true;
 	bid_download_ref(download);
 	wanted = !broker->ending && bid_machine_wants_report(&download->machine, attempt->candidate);

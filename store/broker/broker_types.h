@@ -65,6 +65,7 @@ struct bid_waiter {
 struct bid_job {
 	TAILQ_ENTRY(bid_job) link; /* in the broker's jobs */
 	bool queued;
+	bool commits; /* one such job of a download runs at a time */
 	uint64_t size; /* bytes to check and write, or one of the above */
 	void (*run)(struct bid_job *job); /* by a disk worker, under the lock, which it may release meanwhile */
 	struct bid_download *download;

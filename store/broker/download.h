@@ -92,12 +92,6 @@ struct bid_download {
  * An attempt: the transfer of the artifact from one server, into a transaction. Its server calls bid_attempt_receiver; then a
  * disk worker checks and publishes the body.
  */
-enum bid_attempt_room {
-	BID_ATTEMPT_ROOM_ENOUGH,
-	BID_ATTEMPT_ROOM_WANTED, /* in the broker's jobs */
-	BID_ATTEMPT_ROOM_MAKING, /* a disk worker evicts */
-};
-
 struct bid_attempt {
 	struct bid_download *download; /* a reference */
 	size_t candidate; /* index in the download's */
@@ -105,7 +99,7 @@ struct bid_attempt {
 	int64_t started_ms;
 
 	/* under the broker's lock */
-	enum bid_attempt_room room;
+	bool makes_room; /* a disk worker evicts */
 	bool in_loop; /* cancelled: the server requests from this broker (self_request.c) */
 	struct bid_job job;
 

@@ -21,12 +21,9 @@ static struct bid_job *next_job(const struct bid_disk_worker *worker)
 {
 	struct bid_job *job;
 
-	for (job = TAILQ_FIRST(&worker->broker->jobs); job; job = TAILQ_NEXT(job, link)) {
-		bool waits = job->attempt && job->attempt->room == BID_ATTEMPT_ROOM_ENOUGH && job->download->committing;
-
-		if (job->size <= worker->max_size && !waits)
+	for (job = TAILQ_FIRST(&worker->broker->jobs); job; job = TAILQ_NEXT(job, link))
+		if (job->size <= worker->max_size && !(job->commits && job->download->committing))
 			return job;
-	}
 	return NULL;
 }
 
