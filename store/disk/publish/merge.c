@@ -47,35 +47,45 @@ static bool is_one_file(int from, int to, const char *name)
 	       bid_same_inode(&st, &other);
 }
 
+/* One of two files of the same name. */
+enum winner { NEITHER, OF_FROM, OF_TO };
+
+/* Which of two existing files stays, under both names? Returns a winner, or a negative errno. */
+static int choose_winner(enum bid_kind kind, int from, int to)
+{
+	int same = bid_same_bytes(from, to);
+
+	if (same != 0)
+		return same < 0 ? same : OF_TO;
+	if (kind != BID_KIND_DEBUGINFO || is_stripped(from) == is_stripped(to))
+		return NEITHER;
+	return is_stripped(to) ? OF_FROM : OF_TO;
+}
+
 /* bid_merge() of one kind */
 static int merge_kind(struct bid_store *store, int from, int to, enum bid_kind kind)
 {
 	const char *name = bid_kind_store_name(kind);
-	bid_auto_fd int ours = -1, theirs = -1;
-	bool ours_wins = false;
+	bid_auto_fd int from_fd = -1, to_fd = -1;
 	struct stat st;
 	int r;
 
 	if (is_one_file(from, to, name))
 		return 0;
-	r = open_file(from, name, &ours, &st);
+	r = open_file(from, name, &from_fd, &st);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	r = open_file(to, name, &theirs, &st);
+	r = open_file(to, name, &to_fd, &st);
 	if (r == -ENOENT) {
-		r = bid_fd_link(ours, to, name);
+		r = bid_fd_link(from_fd, to, name);
 		/* another process published one meanwhile */
 		return r == -EEXIST ? 0 : r;
 	}
 	if (r == 0)
-		r = bid_same_bytes(ours, theirs);
-	if (r == 0 && kind == BID_KIND_DEBUGINFO) {
-		ours_wins = is_stripped(theirs);
-		r = ours_wins != is_stripped(ours);
-	}
+		r = choose_winner(kind, from_fd, to_fd);
 	if (r <= 0)
 		return r;
-	return ours_wins ? bid_replace_name(store, ours, to, name) : bid_replace_name(store, theirs, from, name);
+	return r == OF_FROM ? bid_replace_name(store, from_fd, to, name) : bid_replace_name(store, to_fd, from, name);
 }
 
 int bid_merge(struct bid_store *store, const char *from, const char *to, unsigned kinds)
