@@ -24,7 +24,6 @@ enum {
 	CERTIFICATE_MAX = 64 << 10, /* bytes of a file with a certificate */
 	KEY_ID = 4, /* bytes */
 	HEADER = 9, /* bytes of a signature before the signature of OpenSSL */
-	SIGNATURE_MAX = HEADER + 2048, /* bytes */
 };
 
 struct key {
@@ -226,19 +225,9 @@ int bid_file_digest(int fd, enum bid_file_digest algorithm, char ret_hex[static 
 	return r;
 }
 
-/* Convert @text in hex to bytes, @max at most. Returns their number; 0 for any other text. */
-static size_t parse_hex(const char *text, unsigned char *bytes, size_t max)
+static void cleanup_bytes(unsigned char **bytes)
 {
-	size_t len = strlen(text);
-
-	if (len % 2 != 0 || len / 2 > max || strspn(text, "0123456789abcdefABCDEF") != len)
-		return 0;
-	for (size_t i = 0; i < len / 2; i++) {
-		char digits[] = { text[2 * i], text[2 * i + 1], '\0' };
-
-		bytes[i] = (unsigned char)strtoul(digits, NULL, 16);
-	}
-	return len / 2;
+	OPENSSL_free(*bytes);
 }
 
 /* The algorithms of enum pkey_hash_algo in the kernel that are in use. Returns NULL for another one. */
@@ -271,10 +260,10 @@ static bool is_signed(EVP_PKEY *key, const EVP_MD *algorithm, const unsigned cha
 
 int bid_signers_check(const struct bid_signers *signers, int fd, const char *signature, char *ret_text, size_t size)
 {
-	unsigned char bytes[SIGNATURE_MAX];
-	size_t len = signature ? parse_hex(signature, bytes, sizeof(bytes)) : 0;
-	const unsigned char *id = bytes + 3;
+	long len = 0;
+	bid_cleanup(cleanup_bytes) unsigned char *bytes = signature ? OPENSSL_hexstr2buf(signature, &len) : NULL;
 	const EVP_MD *algorithm = NULL;
+	const unsigned char *id;
 	struct digest digest;
 	bool known = false;
 	char hex[2 * KEY_ID + 1];
@@ -285,11 +274,12 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 		return -EBADMSG;
 	}
 	/* the type 3 (EVM_IMA_XATTR_DIGSIG), the version, the algorithm, the key, and the size, which is big-endian */
-	if (len <= HEADER || bytes[0] != 3 || bytes[1] != 2 || (size_t)(bytes[7] << 8 | bytes[8]) != len - HEADER ||
+	if (!bytes || len <= HEADER || bytes[0] != 3 || bytes[1] != 2 || (bytes[7] << 8 | bytes[8]) != len - HEADER ||
 	    !(algorithm = algorithm_of(bytes[2]))) {
 		snprintf(ret_text, size, "a signature that is truncated, or has an unknown form");
 		return -EBADMSG;
 	}
+	id = bytes + 3;
 	snprintf(hex, sizeof(hex), "%02x%02x%02x%02x", id[0], id[1], id[2], id[3]);
 	for (size_t i = 0; i < signers->n; i++) {
 		const struct key *key = &signers->keys[i];
@@ -300,7 +290,7 @@ int bid_signers_check(const struct bid_signers *signers, int fd, const char *sig
 		if (r < 0)
 			return r;
 		known = true;
-		if (is_signed(key->key, algorithm, digest.bytes, digest.size, bytes + HEADER, len - HEADER)) {
+		if (is_signed(key->key, algorithm, digest.bytes, digest.size, bytes + HEADER, (size_t)len - HEADER)) {
 			snprintf(ret_text, size, "key %s of '%s'", hex, key->path);
 			return 0;
 		}

@@ -18,7 +18,7 @@ FOREIGN = {
     "libbid-disk.a": r"XXH\w+|json(p)?_\w+",
     "libbid-archive.a": r"archive_\w+",
     "libbid-elf.a": r"archive_\w+|g?elf(32|64)?_\w+|crc32_(z|combine(64)?)|uncompress2?",
-    "libbid-signature.a": r"(EVP|X509|BIO|PEM|ASN1|d2i|OPENSSL|ERR|OSSL)_\w+",
+    "libbid-signature.a": r"(EVP|X509|BIO|PEM|ASN1|d2i|OPENSSL|CRYPTO|ERR|OSSL)_\w+",
     "libbid-fetch.a": r"curl_\w+",
     "libbid-perfdata.a": r"ZSTD_\w+",
     "libbid-names.a": r"XXH\w+",
