@@ -34,10 +34,15 @@ def names(mount, ident, kind="elf"):
     return mount.artifact(ident, kind), mount.debug_file(ident) if kind == "debuginfo" else mount.elf_file(ident)
 
 
-def evict_all(env, store):
-    """Evict all downloads. With passthrough the kernel closes the files of a mount a moment after its end."""
-    gc = [tools.BIDCTL, "--store", store, "--json", "gc", "--cache-size=1"]
-    tools.wait_until(lambda: not json.loads(tools.run(*gc, env=env, status=None).stdout)["totals"]["in_use"], "the eviction")
+def evict_all(env, store, *options):
+    """Evict all downloads, and return the totals. With passthrough the kernel closes the files of a mount a moment after its end."""
+    gc = [tools.BIDCTL, "--store", store, "--json", "gc", "--cache-size=1", *options]
+
+    def totals():
+        result = json.loads(tools.run(*gc, env=env, status=None).stdout)["totals"]
+        return result if not result["in_use"] else None
+
+    return tools.wait_until(totals, "the eviction")
 
 
 def covered(env, store, *arguments, status=0):
