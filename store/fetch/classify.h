@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The meaning of the end of a request: from codes of libcurl, statuses, headers and deadlines to an outcome, a text, a retry and a
- * health signal. All functions but bid_classify_ends_with_connection() set transfer->end, and nothing else.
+ * health signal. They write transfer->end alone; bid_classify_end() also makes transfer->curl_error plain text.
  */
 #ifndef BID_FETCH_CLASSIFY_H
 #define BID_FETCH_CLASSIFY_H
