@@ -109,10 +109,6 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 
 	if (r == 0)
 		r = ctl_identify(fd, &id);
-	if (r == -ENOENT) {
-		bid_error_about(file, r, "neither a build-id in the store nor a file ('--path' removes every build of a path)");
-		return CTL_REFUSED;
-	}
 	if (r == -ENODATA) {
 		status = ctl_remove_content_keys(list->ctl, store, &(struct ctl_content_keys){ .path = real, .operand = file },
 						 &list->keys, &keys);
@@ -131,6 +127,18 @@ static enum ctl_status add_file(struct bid_store *store, const char *file, struc
 	return r < 0 ? CTL_TROUBLE : CTL_DONE;
 }
 
+/* Collect the running kernel, or the name of the only build of a path without a file. */
+static enum ctl_status add_known(struct bid_store *store, const char *operand, struct removal_list *list)
+{
+	struct bid_id id;
+	enum ctl_status status = ctl_which_build(store, operand, &id, NULL);
+	const char *path = *operand == '/' || *operand == '[' ? operand : NULL;
+
+	if (status == CTL_DONE && list_add(list, &id, path, operand) < 0)
+		status = CTL_TROUBLE;
+	return status;
+}
+
 static enum ctl_status add_content_key(struct bid_store *store, const char *name, struct removal_list *list)
 {
 	size_t keys;
@@ -143,16 +151,19 @@ static enum ctl_status add_content_key(struct bid_store *store, const char *name
 	return CTL_REFUSED;
 }
 
-/* Collect an operand: a stored id, else a file, else an id that only an orphan may have. */
+/* Collect an operand: a stored id, else a file or its path, else an id that only an orphan may have. */
 static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct removal_list *list)
 {
+	bool exists = faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0;
 	struct bid_id id;
 	int r;
 
 	if (bid_content_key_is_name(operand))
 		return add_content_key(store, operand, list);
 	r = ctl_which(store, operand, &id);
-	if (r == -EINVAL || (r == -ENOENT && faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0))
+	if (r == -EINVAL && (!exists || strcmp(operand, "kernel") == 0))
+		return add_known(store, operand, list);
+	if (exists && (r == -EINVAL || r == -ENOENT))
 		return add_file(store, operand, list);
 	if (r == -ENOENT)
 		r = ctl_which_whole(store, operand, &id);

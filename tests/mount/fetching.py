@@ -35,7 +35,7 @@ def names(mount, ident, kind="elf"):
 
 
 def evict_all(env, store, *options):
-    """Evict all downloads, and return the totals. With passthrough the kernel closes the files of a mount a moment after its end."""
+    """Evict all downloads. Return the totals. With passthrough the kernel closes the files of a mount a moment after its end."""
     gc = [tools.BIDCTL, "--store", store, "--json", "gc", "--cache-size=1", *options]
 
     def totals():

@@ -55,7 +55,7 @@ def case_remove_removes_builds(env):
     assert env.files() == [] and env.on_store("list").stdout == "" and env.one.exists()
     assert f"not in the store: '{ID_ONE}'" in env.on_store("remove", ID_ONE, status=REFUSED).stderr
     env.one_error("remove", ID_ONE[:9], status=REFUSED, has="no such build-id in the store")
-    env.one_error("remove", env.home / "missing", status=REFUSED, has="--path")
+    env.one_error("remove", env.home / "missing", status=REFUSED, has="no build of this path")
     env.one_error("remove", f"--path={env.one}", status=REFUSED, has="no build of this path")
     env.on_store("remove", env.one, status=REFUSED)
     env.on_store("remove", env.text, status=REFUSED)
@@ -63,6 +63,16 @@ def case_remove_removes_builds(env):
     env.on_store("add", env.one)
     env.on_store("remove", env.text, env.one, status=REFUSED)
     assert env.files() == []
+
+
+def case_path_of_a_removed_file_is_an_operand_of_remove(env):
+    gone = env.home / "gone"
+    shutil.copy(env.one, gone)
+    env.on_store("add", env.one, gone)
+    gone.unlink()
+    assert env.on_store("remove", gone).summary.startswith("builds 1, paths removed 1, ")
+    env.on_store("show", env.one)
+    assert "no build of this path" in env.on_store("remove", gone, status=REFUSED).stderr
 
 
 def case_remove_removes_sources_and_sections(env):
