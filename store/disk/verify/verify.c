@@ -3,6 +3,7 @@
 #include "disk/verify/verify.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,7 +16,10 @@
 #include "disk/layout.h"
 #include "disk/store.h"
 
-enum { JOBS_MAX = 256 };
+enum {
+	JOBS_MAX = 256,
+	FDS = 2 * BID_VERIFY_FANOUT,
+};
 
 const char *bid_finding_name(enum bid_finding_kind kind)
 {
@@ -171,6 +175,15 @@ static int check_store(struct team *team)
 	return r == 0 ? bid_verify_private_rest(first) : r;
 }
 
+/*
+ * Enlarge the table of descriptors while this process has one thread. Later, the kernel waits for all CPUs each time that the table
+ * grows, 10 ms or more.
+ */
+static void reserve_fds(int fd)
+{
+	bid_close(fcntl(fd, F_DUPFD_CLOEXEC, FDS - 1));
+}
+
 static int run_check(struct team *team, struct bid_verify_stats *ret_stats)
 {
 	int r = check_store(team);
@@ -217,6 +230,7 @@ int bid_store_verify(struct bid_store *store, const struct bid_verify_config *co
 	for (unsigned i = 0; i < team.n; i++)
 		members[i] =
 			(struct bid_verify){ .store = store, .config = config, .shared = shared, .worker = i, .wanted = &wanted };
+	reserve_fds(store->root);
 	r = run_check(&team, ret_stats);
 	for (unsigned i = 0; i < BID_VERIFY_FANOUT; i++)
 		bid_close(shared->fanouts[i]);
