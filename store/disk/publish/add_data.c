@@ -15,14 +15,11 @@
 #include "disk/derive/derive.h"
 #include "disk/layout.h"
 #include "disk/perf_link.h"
-#include "disk/publish/ingest.h"
+#include "disk/publish/add_data.h"
 #include "disk/publish/publish.h"
 #include "disk/store.h"
 
-enum {
-	IMAGE_MAX = 1 << 20, /* bytes */
-	NAMES_MAX = 1 << 14, /* strings of .dynstr */
-};
+enum { NAMES_MAX = 1 << 14 }; /* bytes of .dynstr */
 
 /* Let all users read @fd if @mode lets all users read. Make the owner of the store its owner if possible. */
 static int set_readers(struct bid_store *store, const struct bid_artifact *artifact, mode_t mode, int fd)
@@ -134,20 +131,7 @@ static bool has_soname(int fd)
 	       memmem(names, len, "\0linux-gate", strlen("linux-gate") + 1);
 }
 
-int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
+bool bid_is_vdso_image(const char *path, int fd)
 {
-	struct bid_artifact artifact = { .id = ingest->info.id, .kind = BID_KIND_VDSO };
-	bid_auto_free char *image = NULL;
-	struct bid_added added;
-	size_t len;
-	int r;
-
-	if (ingest->packed || !has_name(ingest->path) || ingest->st.st_size > IMAGE_MAX || !has_soname(ingest->fd))
-		return 0;
-	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
-	if (r == 0)
-		r = bid_store_add_data(store, &artifact, bid_ingest_mode(store, ingest), image, len, &added);
-	/* the ELF file goes beside it, to the target of perf's link */
-	ingest->is_new = false;
-	return r;
+	return has_name(path) && has_soname(fd);
 }

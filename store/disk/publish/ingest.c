@@ -34,6 +34,7 @@
 #include "disk/objdir.h"
 #include "disk/other_paths.h"
 #include "disk/perf_link.h"
+#include "disk/publish/add_data.h"
 #include "disk/publish/merge.h"
 #include "disk/publish/publish.h"
 #include "disk/publish/replace.h"
@@ -43,6 +44,7 @@
 #include "disk/store.h"
 
 enum {
+	IMAGE_MAX = 1 << 20, /* bytes of a vDSO */
 	LINKS_MAX = 60000, /* ext4 allows 65000; leave some to others */
 	COPY_TRIES = 2, /* to have another name, or other rights, changes the times of a file, too */
 	TICK_NS = 20 * 1000 * 1000,
@@ -234,7 +236,11 @@ static bool may_link(struct bid_store *store, const struct bid_ingest *ingest)
 	return ingest->is_ours || (st->st_nlink < LINKS_MAX && !bid_rights_given(ingest->fd, st) && is_public(store, ingest));
 }
 
-mode_t bid_ingest_mode(struct bid_store *store, const struct bid_ingest *ingest)
+/*
+ * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
+ * executable.
+ */
+static mode_t mode_of(struct bid_store *store, const struct bid_ingest *ingest)
 {
 	if (!is_public(store, ingest))
 		return S_IRUSR;
@@ -262,7 +268,7 @@ int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool ref
 	}
 	if (r < 0)
 		return r;
-	r = bid_set_readers(ingest->temp.fd, bid_ingest_mode(store, ingest), geteuid());
+	r = bid_set_readers(ingest->temp.fd, mode_of(store, ingest), geteuid());
 	if (r < 0)
 		return r;
 	return sync_data(ingest->temp.fd, durability);
@@ -362,7 +368,7 @@ static void fix_readers(struct bid_store *store, const struct bid_ingest *ingest
 {
 	struct bid_artifact artifact = { .id = ingest->added.id, .kind = ingest->added.kind };
 	bool linked = bid_same_inode(&file->st, &ingest->st), gives = bid_rights_given(file->fd, &file->st);
-	mode_t mode = bid_ingest_mode(store, ingest);
+	mode_t mode = mode_of(store, ingest);
 	char hex[BID_ID_HEX_MAX];
 	struct stat st;
 	int r;
@@ -660,6 +666,24 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
 	if (r == 0 || becomes_debug(store, ingest))
 		return put_file(store, ingest, wanted, durability);
 	return sync_known(store, ingest, durability);
+}
+
+int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest)
+{
+	struct bid_artifact artifact = { .id = ingest->info.id, .kind = BID_KIND_VDSO };
+	bid_auto_free char *image = NULL;
+	struct bid_added added;
+	size_t len;
+	int r;
+
+	if (ingest->packed || ingest->st.st_size > IMAGE_MAX || !bid_is_vdso_image(ingest->path, ingest->fd))
+		return 0;
+	r = bid_read_file(ingest->fd, IMAGE_MAX, &image, &len);
+	if (r == 0)
+		r = bid_store_add_data(store, &artifact, mode_of(store, ingest), image, len, &added);
+	/* the ELF file goes beside it, to the target of perf's link */
+	ingest->is_new = false;
+	return r;
 }
 
 int bid_store_add_file(struct bid_store *store, const struct bid_add *add, struct bid_added *ret_added)

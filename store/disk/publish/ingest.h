@@ -79,12 +79,6 @@ int bid_ingest_store(struct bid_store *store, struct bid_ingest *ingest, enum bi
  */
 int bid_ingest_fill(struct bid_store *store, struct bid_ingest *ingest, bool reflink, enum bid_durability durability);
 
-/*
- * Return the mode of a copy of the file: readable by all users, or only by the adding user. A copy of a file with privileges is not
- * executable.
- */
-mode_t bid_ingest_mode(struct bid_store *store, const struct bid_ingest *ingest);
-
 void bid_ingest_release(struct bid_ingest *ingest);
 
 #endif
