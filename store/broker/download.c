@@ -10,6 +10,7 @@
 
 #include "api/artifact.h"
 #include "api/download_lock.h"
+#include "api/source_section.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -74,7 +75,8 @@ static void leave_bucket(struct bid_download *download)
 		*at = download->next;
 }
 
-void bid_download_unlock(struct bid_download *download)
+/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
+static void unlock_download(struct bid_download *download)
 {
 	if (atomic_exchange(&download->lock_wait.holds, false))
 		bid_download_locks_unlock(download->broker->download_locks, download->lock_wait.key);
@@ -86,7 +88,8 @@ static bool is_unwanted(const struct bid_download *download)
 	return download->n_waiters == 0 && !download->may_return;
 }
 
-void bid_download_queue(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size)
+/* Let a disk worker call @task without the lock, as a job of @size. Under the lock. */
+static void queue_task(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size)
 {
 	if (!download->job.queued)
 		bid_download_ref(download);
@@ -97,6 +100,20 @@ void bid_download_queue(struct bid_download *download, void (*task)(struct bid_d
 /* tasks */
 static void lock_or_poll(struct bid_download *download);
 static void derive_artifact(struct bid_download *download);
+static void wait_for_whole_file(struct bid_download *download);
+static void derive_from_whole_file(struct bid_download *download);
+
+/* Take the result of the wait for a whole file, and the reports of its download @whole, which may be NULL. Under the lock. */
+static void note_whole_file_result(struct bid_download *download, int result, const struct bid_download *whole)
+{
+	struct bid_whole_file_wait *wait = &download->whole_file;
+
+	wait->first_report = download->n_reports;
+	if (whole)
+		bid_download_copy_reports(download, whole);
+	wait->result = result;
+	queue_task(download, derive_from_whole_file, BID_JOB_DERIVATION);
+}
 
 static void add_waiter(struct bid_download *download, struct bid_waiter *waiter)
 {
@@ -160,7 +177,7 @@ void bid_waiter_answer(struct bid_broker *broker, struct bid_waiter *waiter, int
 
 	if (waiter->dependent) {
 		pthread_mutex_lock(&broker->lock);
-		bid_whole_file_note_result(waiter->dependent, error, download);
+		note_whole_file_result(waiter->dependent, error, download);
 		pthread_mutex_unlock(&broker->lock);
 		return;
 	}
@@ -346,6 +363,21 @@ static void set_start_timer(struct bid_download *download, enum bid_hedge hedge)
 		bid_broker_arm(broker, &download->start_timer, bid_clock_ms() + (int64_t)times * broker->config.hedge_ms);
 }
 
+/* End the wait for a whole file, of a download that is cancelled or timed out. Under the lock. */
+static void cancel_whole_file(struct bid_download *download)
+{
+	bool timed_out = download->machine.state == BID_DOWNLOAD_TIMED_OUT;
+	struct bid_waiter *waiter = &download->whole_file.waiter;
+
+	waiter->cancelled = true;
+	/* otherwise its answer is coming */
+	if (!waiter->download)
+		return;
+	/* after a timeout, a reader may return for the file */
+	bid_waiter_leave(waiter, timed_out);
+	note_whole_file_result(download, timed_out ? -ETIMEDOUT : -EINTR, NULL);
+}
+
 /* Cancel the attempts of @candidates, and the wait for a whole file. Under the lock. */
 static void cancel_attempts(struct bid_download *download, uint64_t candidates, bool whole_file)
 {
@@ -359,7 +391,7 @@ static void cancel_attempts(struct bid_download *download, uint64_t candidates, 
 		server->ops->cancel(server, candidate->attempt);
 	}
 	if (whole_file)
-		bid_whole_file_cancel(download);
+		cancel_whole_file(download);
 }
 
 struct bid_actions bid_download_step_locked(struct bid_download *download, enum bid_machine_event event, size_t candidate)
@@ -375,7 +407,7 @@ struct bid_actions bid_download_step_locked(struct bid_download *download, enum 
 		starts = actions.start != BID_NO_CANDIDATE;
 		cancel_attempts(download, actions.cancel, actions.cancel_whole_file);
 		if (actions.whole_file)
-			bid_download_queue(download, bid_whole_file_await, 0);
+			queue_task(download, wait_for_whole_file, 0);
 		/* the next poll ends a download that does not start any more */
 		if (machine->state != BID_DOWNLOAD_NEW && download->lock_wait.poll_timer.timers)
 			bid_broker_arm(broker, &download->lock_wait.poll_timer, 0);
@@ -405,7 +437,7 @@ static void deliver_result(struct bid_download *download, int error, struct bid_
 	/* a server may announce a wrong size, and a server without a response may have a smaller artifact */
 	if (error == -EFBIG && !has_tried_whole_files(download) && bid_download_is_too_large(download))
 		bid_negative_add(broker->negative, &download->artifact, BID_NEGATIVE_ALL, BID_OUTCOME_TOO_LARGE);
-	bid_download_unlock(download);
+	unlock_download(download);
 	answer_waiters(download, &waiters, error, file);
 
 	pthread_mutex_lock(&broker->lock);
@@ -516,7 +548,7 @@ static bool derive_later(struct bid_download *download)
 	pthread_mutex_lock(&download->broker->lock);
 	wanted = download->machine.state == BID_DOWNLOAD_NEW;
 	if (wanted)
-		bid_download_queue(download, derive_artifact, BID_JOB_DERIVATION);
+		queue_task(download, derive_artifact, BID_JOB_DERIVATION);
 	pthread_mutex_unlock(&download->broker->lock);
 	return wanted;
 }
@@ -600,6 +632,47 @@ static void lock_or_poll(struct bid_download *download)
 	find_or_request(download, BID_NEVER_DERIVE);
 }
 
+/*
+ * Wait for the next whole file. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
+ * served. Releases the lock of the section: other processes need not wait any more.
+ */
+static void wait_for_whole_file(struct bid_download *download)
+{
+	size_t index = download->machine.whole_files_tried - 1;
+	struct bid_artifact artifact = { .id = download->artifact.id, .kind = bid_section_whole_file(index) };
+	struct bid_waiter *waiter = &download->whole_file.waiter;
+	struct bid_broker *broker = download->broker;
+	int error = bid_whole_file_begin(download);
+
+	pthread_mutex_lock(&broker->lock);
+	if (error == 0 && download->machine.state == BID_DOWNLOAD_RUNNING && download->n_waiters == 0)
+		error = -ETIMEDOUT;
+	*waiter = (struct bid_waiter){
+		.state = BID_WAITER_BUSY,
+		.dependent = download,
+		.cancelled = download->machine.state != BID_DOWNLOAD_RUNNING,
+	};
+	pthread_mutex_unlock(&broker->lock);
+	if (error < 0) {
+		bid_download_set_result(download, error, NULL);
+		return;
+	}
+	unlock_download(download);
+	bid_broker_submit(broker, waiter, &artifact);
+}
+
+/* Derive the artifact from a whole file, after its download. */
+static void derive_from_whole_file(struct bid_download *download)
+{
+	bid_cleanup(bid_file_release) struct bid_file file = BID_FILE_NONE;
+	int r = bid_whole_file_end(download, &file);
+
+	if (r == -EINPROGRESS)
+		bid_download_step(download, BID_EVENT_WHOLE_FILE_FAILED, BID_NO_CANDIDATE);
+	else
+		bid_download_set_result(download, r, &file);
+}
+
 static void derive_artifact(struct bid_download *download)
 {
 	bool wanted;
@@ -625,7 +698,7 @@ static void run_task(struct bid_job *job)
 /* Under the lock. */
 static void expire_poll_timer(void *user)
 {
-	bid_download_queue(user, lock_or_poll, 0);
+	queue_task(user, lock_or_poll, 0);
 }
 
 static struct bid_download *download_new(struct bid_broker *broker, const struct bid_artifact *artifact)

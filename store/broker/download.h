@@ -181,28 +181,19 @@ static inline int bid_result_error(int error)
 	return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -EPERM ? -EIO : error;
 }
 
-/* Let a disk worker call @task without the lock, as a job of @size. Under the lock. */
-void bid_download_queue(struct bid_download *download, void (*task)(struct bid_download *download), uint64_t size);
-
-/* Let other processes download the same, if @download has its lock. Without the broker's lock. */
-void bid_download_unlock(struct bid_download *download);
-
 /* whole_file.c */
 
 /* May the artifact come from the debuginfo and the ELF file? */
 bool bid_whole_file_is_used(const struct bid_download *download);
 
+/* Before the wait for the next whole file: is another download of use? Returns 0, or the result of @download. By its task. */
+int bid_whole_file_begin(struct bid_download *download);
+
 /*
- * Wait for the next whole file. debuginfod of elfutils 0.192 and later responds with 404 for a section that it has just
- * served. Releases the lock of the section: other processes need not wait any more.
+ * After the wait: derive the artifact. Returns 0 and the file, -EINPROGRESS if the next whole file may have it, or the result of
+ * @download. By its task.
  */
-void bid_whole_file_await(struct bid_download *download);
-
-/* Take the result of the wait, and the reports of @whole, which may be NULL; derive the artifact. Under the lock. */
-void bid_whole_file_note_result(struct bid_download *download, int result, const struct bid_download *whole);
-
-/* End the wait, of a download that is cancelled or timed out. Under the lock. */
-void bid_whole_file_cancel(struct bid_download *download);
+int bid_whole_file_end(struct bid_download *download, struct bid_file *ret_file);
 
 /* attempt.c */
 
