@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Check the undefined symbols of each archive, layer by layer: symbols.py --cc CC... --archive FILE...
+"""Check the undefined symbols of each archive, layer by layer, and of each object: symbols.py --cc CC... --archive FILE...
 
-Includes can lie (a hand-written declaration, a foreign header); undefined symbols cannot.
+Includes can lie (a hand-written declaration, a foreign header); undefined symbols cannot. No files call each other in a circle.
 """
 import argparse
+import graphlib
 import pathlib
 import re
 import subprocess
@@ -32,6 +33,26 @@ def nm(path, *options):
     output = subprocess.run(["nm", "--portability", *options, path], check=True, capture_output=True, text=True).stdout
     lines = (line.split() for line in output.splitlines() if not line.endswith(":"))
     return {words[0].partition("@")[0]: words[1] for words in lines if len(words) >= 2}
+
+
+def objects_of(archive):
+    """Yield each object of the archive: its name, the functions that it defines, the symbols that it needs."""
+    output = subprocess.run(["nm", "--portability", archive], check=True, capture_output=True, text=True).stdout
+    for name, symbols in re.findall(r"\[(\S+)\]:\n((?:\S+ \w.*\n)*)", output):
+        of = [line.split()[:2] for line in symbols.splitlines()]
+        yield name, {symbol for symbol, kind in of if kind == "T"}, {symbol for symbol, kind in of if kind == "U"}
+
+
+def circle(archives):
+    """Return the names of files that call each other in a circle, or nothing."""
+    objects = [each for path in archives for each in objects_of(path)]
+    homes = {symbol: name for name, defined, _ in objects for symbol in defined}
+    calls = {name: {homes[symbol] for symbol in needed & homes.keys()} for name, _, needed in objects}
+    try:
+        graphlib.TopologicalSorter(calls).prepare()
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return []
 
 
 def c_library(cc):
@@ -72,6 +93,8 @@ def main():
     for name, needed in undefined.items():
         if name in FOREIGN:
             problems += check(name, needed, homes, plain, public)
+    if names := circle(args.archive):
+        problems.append(f"these files call each other in a circle: {', '.join(names)}")
     finish(problems, f"{sum(map(len, undefined.values()))} symbols of {len(undefined)} archives")
 
 
