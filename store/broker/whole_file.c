@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A section or an unstripped file from whole files: is another one worth a download, and what comes of it? */
+/* A section or an unstripped file from whole files: the use of another download, and the derivation. */
 #include "broker/download.h"
 
 #include <errno.h>
