@@ -30,7 +30,7 @@ uint64_t bid_download_lock_server(const char *name);
 uint64_t bid_download_lock_key(const struct bid_artifact *artifact, uint64_t servers);
 
 /*
- * Take the lock of @key without waiting. Returns 0, also if @locks already has it: the first drop then releases it. Returns
+ * Take the lock of @key without waiting. Returns 0, also if @locks already has it: the first unlock then releases it. Returns
  * -EBUSY if another process has it, or another negative errno on a file system without locks, or with locks that hang.
  */
 int bid_download_locks_try(struct bid_download_locks *locks, uint64_t key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* perf's link of an id, ".build-id/xx/rest": read, change and remove it while other processes use it. */
+/* perf's link of an id, ".build-id/xx/rest": read, make, change and remove it while other processes use it. */
 #ifndef BID_DISK_PERF_LINK_H
 #define BID_DISK_PERF_LINK_H
 

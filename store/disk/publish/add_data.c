@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Additions of data without a file, and of the image of a vDSO, which is data in a file. */
+/* Additions of data without a file, and the recognition of a vDSO's image, which is such data in a file. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "api/elf.h"
-#include "base/cleanup.h"
 #include "base/io.h"
 #include "base/kallsyms.h"
 #include "base/world_readable.h"

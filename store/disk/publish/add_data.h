@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* bid_store_add_data() of "api/elf.h", and the images of vDSOs, which it stores. */
+/* Recognise the image of a vDSO, which bid_store_add_data() stores. */
 #ifndef BID_DISK_ADD_DATA_H
 #define BID_DISK_ADD_DATA_H
 

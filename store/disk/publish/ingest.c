@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Ingest: the only way of a local file into the store. The parts are, in this order: the bytes of the file, its names, its way
- * through both, and replacement. add_data.c has data without a file.
+ * through both, the image of a vDSO, and replacement. add_data.c has data without a file.
  */
 #include "disk/publish/ingest.h"
 

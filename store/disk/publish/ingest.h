@@ -58,8 +58,8 @@ int bid_ingest_open(const struct bid_add *add, struct bid_ingest *ingest);
 int bid_ingest_examine(struct bid_store *store, struct bid_ingest *ingest);
 
 /*
- * Store the image of a vDSO as such, as bid_store_add_data(): it has the name of a vDSO, and contains the kernel's name for it. The
- * caller tries this first; bid_ingest_store() stores the image as a library.
+ * Store the image of a vDSO (bid_is_vdso_image()) as such, as bid_store_add_data(). The caller tries this first;
+ * bid_ingest_store() stores the image as a library.
  */
 int bid_ingest_vdso(struct bid_store *store, struct bid_ingest *ingest);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The names of an artifact, for transactions, additions and derivations:
+ * The names of an artifact, for downloads, written files, additions and derivations:
  *
  *   bid_publish_examine()	is the whole file the artifact?
  *   bid_publish_where()	choose the object directory

@@ -176,8 +176,8 @@ static int check_store(struct team *team)
 }
 
 /*
- * Enlarge the table of descriptors while this process has one thread. Later, the kernel waits for all CPUs each time that the table
- * grows, 10 ms or more.
+ * Enlarge the table of descriptors before the threads of the check start. Later, the kernel waits for all CPUs each time that the
+ * table grows, 10 ms or more.
  */
 static void reserve_fds(int fd)
 {
