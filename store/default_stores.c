@@ -123,7 +123,7 @@ static int parse_config(char *text, const char **ret_dir, unsigned *ret_line)
 		size_t len;
 
 		line += strspn(line, BLANKS);
-		if (*line == '[') {
+		while (*line == '[') {
 			len = strcspn(line, "]");
 			buildid = line[len] && is_name(line + 1, len - 1, "buildid");
 			line += len + (line[len] != '\0');
