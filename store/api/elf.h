@@ -108,7 +108,7 @@ int bid_elf_build_id_any(int fd, struct bid_id *ret_id);
 
 /*
  * Put the ELF file open at @fd and its separate debug file open at @debug_fd together into the empty file open at @to, of at most
- * @max bytes, as eu-unstrip(1) does: the segments of the one, and the sections of the other. Compressed sections stay compressed. A
+ * @max bytes, like eu-unstrip(1): the segments of the one, and the sections of the other. Compressed sections stay compressed. A
  * section of the debug file without bytes gets those of the ELF file. Takes memory for headers and names alone. Returns 0, or
  *   -EBADMSG	damaged, or files of different builds
  *   -EOPNOTSUPP	a relocatable file, or one without section headers or above the limits

@@ -104,7 +104,7 @@ static int load_notes(struct probe_source *source)
 
 /*
  * Translate @address into an offset in the file, as the kernel's uprobes need it. Returns 1, 0 for an address in no segment of the
- * file, or an error as bid_elf_reader_at(): the reader limits the cost of all probes.
+ * file, or an error as bid_elf_reader_damage(): the reader limits the cost of all probes.
  */
 static int to_offset(struct probe_source *source, uint64_t address, uint64_t *ret_offset)
 {

@@ -32,7 +32,7 @@ struct input {
 /* A section of the result. */
 struct output {
 	GElf_Shdr shdr;
-	int fd; /* file with its contents, borrowed; -1 for contents in a segment, in memory, or none */
+	int fd; /* file with its contents, borrowed; -1 for contents in a segment, or none */
 	uint64_t from; /* their offset in that file */
 };
 

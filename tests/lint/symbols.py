@@ -46,9 +46,9 @@ def objects_of(archive):
 def circle(archives):
     """Return the names of files that call each other in a circle, or nothing."""
     objects = [each for path in archives for each in objects_of(path)]
-    assert len(objects) > len(archives), "nm lists the objects in another form"
     homes = {symbol: name for name, defined, _ in objects for symbol in defined}
     calls = {name: {homes[symbol] for symbol in needed & homes.keys()} for name, _, needed in objects}
+    assert sum(map(len, calls.values())) > len(objects), "nm lists objects or symbols in another form"
     try:
         graphlib.TopologicalSorter(calls).prepare()
     except graphlib.CycleError as error:
