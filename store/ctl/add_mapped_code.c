@@ -132,7 +132,8 @@ void ctl_mapped_code_release(struct ctl_mapped_code *running)
 	if (running->look)
 		munmap(running->look, sizeof(*running->look));
 	running->look = NULL;
-	ctl_add_stats_forget(running->stats);
+	if (running->stats)
+		ctl_add_stats_forget(running->stats);
 	free(running->devices);
 	drop_seen(running);
 }
