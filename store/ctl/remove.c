@@ -135,7 +135,7 @@ static enum ctl_status add_known(struct bid_store *store, const char *operand, s
 	const char *path = *operand == '/' || *operand == '[' ? operand : NULL;
 
 	if (status == CTL_DONE && list_add(list, &id, path, operand) < 0)
-		status = CTL_TROUBLE;
+		status = ctl_no_memory();
 	return status;
 }
 
@@ -155,15 +155,16 @@ static enum ctl_status add_content_key(struct bid_store *store, const char *name
 static enum ctl_status add_operand(struct bid_store *store, const char *operand, struct removal_list *list)
 {
 	bool exists = faccessat(AT_FDCWD, operand, F_OK, AT_EACCESS) == 0;
+	bool gone = !exists && (errno == ENOENT || errno == ENOTDIR);
 	struct bid_id id;
 	int r;
 
 	if (bid_content_key_is_name(operand))
 		return add_content_key(store, operand, list);
 	r = ctl_which(store, operand, &id);
-	if (r == -EINVAL && (!exists || strcmp(operand, "kernel") == 0))
+	if (r == -EINVAL && (gone || strcmp(operand, "kernel") == 0))
 		return add_known(store, operand, list);
-	if (exists && (r == -EINVAL || r == -ENOENT))
+	if (r == -EINVAL || (exists && r == -ENOENT))
 		return add_file(store, operand, list);
 	if (r == -ENOENT)
 		r = ctl_which_whole(store, operand, &id);

@@ -70,6 +70,10 @@ def case_path_of_a_removed_file_is_an_operand_of_remove(env):
     shutil.copy(env.one, gone)
     env.on_store("add", env.one, gone)
     gone.unlink()
+    # a path that leads nowhere is not gone
+    gone.symlink_to(gone)
+    env.one_error("remove", gone, status=REFUSED, has="Too many levels of symbolic links")
+    gone.unlink()
     assert env.on_store("remove", gone).summary.startswith("builds 1, paths removed 1, ")
     env.on_store("show", env.one)
     assert "no build of this path" in env.on_store("remove", gone, status=REFUSED).stderr
